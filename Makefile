@@ -1,0 +1,82 @@
+# The two commands a newcomer needs: `make run` and `make test`.
+# Every target brings its own virtual environment up to date first.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PORT ?= 8787
+PYTEST_ARGS ?=
+
+.PHONY: help install page node-tests browser run test check bench clean
+
+help:
+	@echo "make run     start the demo agent on http://127.0.0.1:$(PORT)"
+	@echo "make test    everything: style, types, layers, behaviour, crashes, browser"
+	@echo "make check   only ruff, pyright and the layer contracts"
+	@echo "make bench   measure CPU beside pydantic-ai and write benchmarks/RESULTS.md"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Thinkwell needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# Exact versions without a lock file, since lock files hold the addresses of somebody's registry.
+NPM_INSTALL := if [ -f package-lock.json ]; then npm ci --no-audit --no-fund; \
+  else npm install --no-audit --no-fund --no-package-lock; fi
+NEED_NPM := @command -v npm >/dev/null || { echo "Node 20 or newer with npm is needed." >&2; exit 1; }
+
+# The chat page, from studio/ into the package.
+PAGE_SOURCES := $(shell find studio -type f -not -path '*/node_modules/*' 2>/dev/null)
+PAGE := src/thinkwell/server/page/index.html
+
+page: $(if $(wildcard studio/package.json),$(PAGE))
+
+$(PAGE): $(PAGE_SOURCES)
+	$(NEED_NPM)
+	cd studio && $(NPM_INSTALL) && npm run build
+	@touch $@
+
+# Tests that compare with the real JavaScript libraries.
+NODE_TESTS := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/package.json))
+
+node-tests: $(NODE_TESTS)
+
+tests/%/node_modules/.installed: tests/%/package.json
+	$(NEED_NPM)
+	cd $(<D) && $(NPM_INSTALL)
+	@touch $@
+
+# The browser tests drive Chromium: the one at CHROMIUM_PATH, or the one on PATH.
+browser:
+	@if [ -n "$$CHROMIUM_PATH" ] && [ -x "$$CHROMIUM_PATH" ]; then exit 0; fi; \
+	if command -v chromium >/dev/null || command -v chromium-browser >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; \
+	else \
+	  echo "The browser tests need Chromium. Run: sudo apt-get install -y chromium" >&2; \
+	  echo "or set CHROMIUM_PATH to the executable you have." >&2; exit 1; \
+	fi
+
+run: install page
+	$(BIN)/thinkwell serve examples/demo.py --port $(PORT)
+
+test: install page node-tests browser
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+bench: install
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache src/thinkwell/server/page
+	rm -rf studio/node_modules tests/*/node_modules

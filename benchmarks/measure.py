@@ -1,0 +1,95 @@
+"""The scenarios: interleaved rounds, medians, and what is subtracted from what.
+
+CPU per delta is the CPU of a turn with many deltas minus that of a turn with two, divided by the
+difference. Subjects take turns within a round, so that a busy moment of the machine hits both.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from benchmarks.processes import ROOT, Worker
+from benchmarks.provider import BURST, DELTAS, PACED, SMALL, SMALL_DELTAS
+
+ROUNDS = 5
+SMALL_TURNS = 10
+HISTORY = (2, 100, 1_000, 10_000)
+IMPORTS = 9
+
+Samples = dict[str, list[float]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnCosts:
+    """What turns of one subject cost."""
+
+    burst_delta: float
+    """CPU seconds per delta, all deltas at once."""
+    paced_delta: float
+    """CPU seconds per delta, one each millisecond."""
+    small_turn: float
+    """CPU seconds of a turn with two deltas."""
+    tool_turn: float
+    """CPU seconds of a turn with one tool call and two deltas."""
+
+
+def turn_costs(workers: Mapping[str, Worker], with_tool: Mapping[str, Worker]) -> list[TurnCosts]:
+    """Measure every subject, round by round. `with_tool` talk to the provider that calls a tool."""
+    plan = (
+        ("small", SMALL, SMALL_TURNS, workers),
+        ("burst", BURST, 1, workers),
+        ("tool", SMALL, SMALL_TURNS, with_tool),
+        ("paced", PACED, 1, workers),
+    )
+    samples: dict[str, Samples] = {name: {} for name in workers}
+    for number in range(ROUNDS):
+        for scenario, model, turns, subjects in plan:
+            for name, worker in subjects.items():
+                agent = f"round-{number}-{scenario}"
+                answer = worker.order("turn", model=model, warm=SMALL, agent=agent, turns=turns)
+                samples[name].setdefault(scenario, []).append(answer["cpu"])
+    return [_costs(samples[name]) for name in workers]
+
+
+def _costs(samples: Samples) -> TurnCosts:
+    middle = {scenario: statistics.median(values) for scenario, values in samples.items()}
+    return TurnCosts(
+        burst_delta=per_delta(middle["burst"], middle["small"]),
+        paced_delta=per_delta(middle["paced"], middle["small"]),
+        small_turn=middle["small"],
+        tool_turn=middle["tool"],
+    )
+
+
+def per_delta(many: float, few: float) -> float:
+    """CPU seconds of one delta, the turn around it taken off."""
+    return (many - few) / (DELTAS - SMALL_DELTAS)
+
+
+def history_costs(worker: Worker) -> dict[int, float]:
+    """CPU seconds of a small turn on top of so many stored messages."""
+    agents = {count: f"history-{count}" for count in HISTORY}
+    for count, agent in agents.items():
+        worker.order("history", agent=agent, messages=count)
+    samples: dict[int, list[float]] = {count: [] for count in HISTORY}
+    for _ in range(ROUNDS):
+        for count, agent in agents.items():
+            answer = worker.order("turn", model=SMALL, warm=SMALL, agent=agent, turns=SMALL_TURNS)
+            samples[count].append(answer["cpu"])
+    return {count: statistics.median(values) for count, values in samples.items()}
+
+
+def import_seconds(modules: Iterable[str]) -> dict[str, float]:
+    """Wall seconds of `import module` in a fresh interpreter."""
+    code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+    samples: dict[str, list[float]] = {module: [] for module in modules}
+    for _ in range(IMPORTS):
+        for module, taken in samples.items():
+            command = [sys.executable, "-c", code.format(module)]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+            taken.append(float(done.stdout))
+    return {module: statistics.median(values) for module, values in samples.items()}

@@ -1,0 +1,95 @@
+"""Ours: a `Think` subclass on the same provider, with everything on that a served agent has.
+
+One class `on_chunk` and one registered `on_chunk` see every chunk; turn, journal and messages are
+committed to a SQLite file. The window sent to the model is bounded by `hydration_byte_budget`, so a
+long history and a short one send the same amount.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import uvloop
+
+from benchmarks.worker import serve_orders
+from thinkwell import App, Think, tool
+
+HISTORY_BATCH = 500
+
+
+class Chosen:
+    """The model of the next turn; the harness names it in every order."""
+
+    model = ""
+
+
+class Subject(Think, name="subject"):
+    """The measured agent."""
+
+    system_prompt = "You are a careful assistant."
+    hydration_byte_budget = 16_384
+
+    class_chunks = 0
+    hook_chunks = 0
+
+    def get_model(self) -> str:
+        return f"openai-chat:{Chosen.model}"
+
+    async def on_start(self) -> None:
+        self.add_hook("on_chunk", self.count_chunk)
+
+    async def on_chunk(self, ctx: Any) -> None:
+        self.class_chunks += 1
+
+    async def count_chunk(self, ctx: Any) -> None:
+        self.hook_chunks += 1
+
+    @tool
+    async def get_weather(self, city: str) -> str:
+        """Current weather in a city."""
+        return f"Sunny in {city}"
+
+
+def message(number: int) -> Any:
+    """One message of a history that alternates between user and assistant."""
+    role = "assistant" if number % 2 else "user"
+    text = f"Message {number} of a long conversation about nothing in particular. " * 2
+    return {"id": f"m{number}", "role": role, "parts": [{"type": "text", "text": text}]}
+
+
+class Runner:
+    """Carries out orders on the agents of one app."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def run_turn(self, order: dict[str, Any]) -> None:
+        """One turn of the ordered agent, or the history it will have."""
+        agent = self._app.agent(Subject, order["agent"])
+        if order["scenario"] == "history":
+            for start in range(0, order["messages"], HISTORY_BATCH):
+                end = min(start + HISTORY_BATCH, order["messages"])
+                await agent.add_messages([message(number) for number in range(start, end)])
+            return
+        Chosen.model = order["model"]
+        result = await agent.run("hi")
+        if result.status != "completed":
+            raise RuntimeError(f"the turn ended {result.status}: {result.error}")
+
+
+async def main() -> None:
+    """Take orders until the harness closes the pipe."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--base-url", required=True)
+    parser.add_argument("--store", required=True)
+    arguments = parser.parse_args()
+    os.environ["OPENAI_BASE_URL"] = arguments.base_url
+    os.environ["OPENAI_API_KEY"] = "none"
+    async with App(agents=[Subject], store=arguments.store) as app:
+        await serve_orders(Runner(app).run_turn)
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

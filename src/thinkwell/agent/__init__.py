@@ -1,0 +1,1 @@
+"""The classes users subclass, and what connects them to everything below."""

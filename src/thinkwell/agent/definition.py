@@ -1,0 +1,39 @@
+"""What a class body must not do: checked when the class is made; the error says what to write."""
+
+from __future__ import annotations
+
+import re
+
+from thinkwell.core.errors import AgentDefinitionError
+from thinkwell.tools.tool import is_tool
+from thinkwell.wire.naming import kebab_case
+
+_NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")
+
+
+def class_name_of(cls: type, given: str | None) -> str:
+    """The stable name of an agent class: its identity in the store and its place in URLs."""
+    name = kebab_case(cls.__name__) if given is None else given
+    if not _NAME.match(name):
+        raise AgentDefinitionError(
+            f"{name!r} cannot be the name of {cls.__name__}: use lower-case letters, digits and "
+            f'dashes, for example `class {cls.__name__}(Think, name="assistant")`.'
+        )
+    if name == "sub":
+        raise AgentDefinitionError("The agent name 'sub' is reserved for addresses of sub-agents.")
+    return name
+
+
+def check_class(cls: type, base: type) -> None:
+    """Refuse a class that would break silently later."""
+    if "__init__" in vars(cls):
+        raise AgentDefinitionError(
+            f"{cls.__name__} defines __init__, but agents are woken by the host and take no "
+            "arguments. Set things up in `async def on_start(self)` instead."
+        )
+    for name, member in vars(cls).items():
+        if is_tool(member) and hasattr(base, name):
+            raise AgentDefinitionError(
+                f"The tool {cls.__name__}.{name} would hide {base.__name__}.{name}. Name the "
+                f'method differently and keep the tool\'s name: `@tool(name="{name}")`.'
+            )

@@ -1,0 +1,22 @@
+"""What callers hand in becomes messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from thinkwell.core.ids import new_id
+from thinkwell.core.json import clean_text
+from thinkwell.messages.message import UIMessage, user_message
+from thinkwell.messages.validate import check_message
+
+
+def as_messages(value: str | UIMessage | Sequence[UIMessage]) -> tuple[UIMessage, ...]:
+    """A text becomes a user message; messages are checked.
+
+    Raises `ValueError` that says what is wrong.
+    """
+    if isinstance(value, str):
+        return (user_message(new_id(), clean_text(value)),)
+    messages = (value,) if isinstance(value, Mapping) else value
+    return tuple(check_message(message) for message in cast("Sequence[UIMessage]", messages))

@@ -1,0 +1,89 @@
+"""What a user names on the command line → an `App`.
+
+`module:attribute` is imported; a file is run as a module. A file without an `app` serves every
+agent class it defines itself (imported ones do not count).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import click
+
+from thinkwell.server.app import App
+
+
+def load_app(path: str, *, store: str | None = None) -> App:
+    """The app in `path`. Raises `click.ClickException` that says what to write instead."""
+    file = Path(path)
+    if file.suffix == ".py" or file.exists():
+        app = _app_of(_run_file(file), None)
+    else:
+        module_name, _, attribute = path.partition(":")
+        app = _app_of(_import(module_name), attribute or "app")
+    if store is not None:
+        app.store = store
+    return app
+
+
+def _app_of(module: ModuleType, attribute: str | None) -> App:
+    found = getattr(module, attribute or "app", None)
+    if isinstance(found, App):
+        return found
+    if attribute is not None or found is not None:
+        what = "is missing" if found is None else f"is a {type(found).__name__}"
+        raise click.ClickException(
+            f"{module.__name__}:{attribute or 'app'} {what}. "
+            f"Write `{attribute or 'app'} = App(agents=[...])` in that module."
+        )
+    agents = _agent_classes(module)
+    if not agents:
+        raise click.ClickException(
+            f"{module.__file__} defines no agent. "
+            "Write `class Assistant(Think): ...` or `app = App(agents=[...])` in it."
+        )
+    return App(agents=agents)
+
+
+def _agent_classes(module: ModuleType) -> list[type]:
+    from thinkwell import Think
+
+    def is_agent(value: Any) -> bool:
+        return isinstance(value, type) and issubclass(value, Think)
+
+    members = vars(module).values()
+    return [cls for cls in members if is_agent(cls) and cls.__module__ == module.__name__]
+
+
+def _run_file(file: Path) -> ModuleType:
+    if not file.is_file():
+        raise click.ClickException(
+            f"There is no file {file}. Name a Python file, or a module as `package.module:app`."
+        )
+    name = file.stem
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise click.ClickException(f"{file} is not a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(file.resolve().parent))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _import(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise click.ClickException(
+            f"There is no module {error.name!r} and no such file. "
+            "Name a Python file, or a module as `package.module:app`."
+        ) from error

@@ -1,0 +1,214 @@
+"""Every error Thinkwell raises on purpose.
+
+ThinkwellError
+├─ ConfigurationError          the program is put together wrongly; nothing ran
+│  ├─ AgentDefinitionError     a class body that cannot work (reserved name, __init__, clash)
+│  ├─ ToolDefinitionError      a tool whose name, signature or schema cannot be offered to a model
+│  ├─ ModelNotConfiguredError  an agent without a model
+│  └─ MissingExtraError        an optional library is not installed; the text names the extra
+├─ TurnError                   something about one turn
+│  ├─ NestedTurnError          a blocking call from inside a turn of the same agent
+│  ├─ ModelError               the model failed; carries provider, status, retryable
+│  ├─ EmptyPromptError         there is nothing to send to the model
+│  └─ TurnNotFoundError        no turn with that request id
+├─ ToolError                   one tool call failed; the model sees the text, the turn goes on
+│  ├─ UnknownToolError         the model asked for a tool that is not offered
+│  ├─ ToolInputError           arguments that are no JSON or do not fit the schema
+│  ├─ ToolOutputError          a result that JSON cannot hold
+│  └─ ToolOutcomeUnknownError  the process died while a `once` tool ran
+├─ SessionError                the message tree
+│  ├─ ParentNotFoundError      append under an id that is not there
+│  ├─ ReservedIdError          an id with a reserved prefix
+│  ├─ CorruptTreeError         a cycle in the stored tree
+│  └─ MessageTooLargeError     a message that cannot be made to fit a row
+├─ StoreError                  the database
+│  ├─ StoreLockedError         another process holds this database
+│  ├─ SchemaTooNewError        the file was written by a newer Thinkwell
+│  └─ OwnershipLostError       another host took this agent over
+├─ SubmissionConflictError     an id and an idempotency key that name different turns
+└─ HostClosedError             the app is not running (or is stopping)
+
+An error text names the wrong call and the right one. Data stays on attributes. Control flow inside
+a turn uses `TurnAborted`, a BaseException, so that `except Exception` in a tool or hook cannot
+swallow a stop.
+"""
+
+from __future__ import annotations
+
+
+class ThinkwellError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class ConfigurationError(ThinkwellError):
+    """The program is put together wrongly; nothing ran."""
+
+
+class AgentDefinitionError(ConfigurationError):
+    """An agent class that cannot work."""
+
+
+class ToolDefinitionError(ConfigurationError):
+    """A tool that cannot be offered to a model."""
+
+
+class ModelNotConfiguredError(ConfigurationError):
+    """An agent without a model."""
+
+
+class MissingExtraError(ConfigurationError):
+    """An optional library is missing; the text names the extra that brings it."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs an optional library. Install it: pip install 'thinkwell[{extra}]'"
+        )
+        self.extra = extra
+
+
+class TurnError(ThinkwellError):
+    """Something about one turn."""
+
+
+class NestedTurnError(TurnError):
+    """A blocking call from inside a turn of the same agent: it would wait for itself for ever."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(
+            f"{call}() was called from inside a turn of the same agent and would wait for itself. "
+            "Use `await self.submit(...)` to run it after this turn, "
+            "or `await self.add_messages(...)` to write without running a turn."
+        )
+        self.call = call
+
+
+class ModelError(TurnError):
+    """The model failed. `status` is the provider's HTTP status when there was one."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        status: int | None = None,
+        body: str = "",
+        retryable: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.status = status
+        self.body = body
+        self.retryable = retryable
+
+
+class EmptyPromptError(TurnError):
+    """There is no message to send to the model."""
+
+
+class TurnNotFoundError(TurnError):
+    """No turn with that request id."""
+
+    def __init__(self, request_id: str) -> None:
+        super().__init__(f"No turn has the request id {request_id!r}.")
+        self.request_id = request_id
+
+
+class ToolError(ThinkwellError):
+    """One tool call failed. Raise it in a tool to say why; the model reads the text."""
+
+
+class UnknownToolError(ToolError):
+    """The model asked for a tool that is not offered in this step."""
+
+    def __init__(self, name: str, available: list[str]) -> None:
+        offered = ", ".join(sorted(available)) or "none"
+        super().__init__(f"There is no tool named {name!r}. Available tools: {offered}.")
+        self.name = name
+        self.available = available
+
+
+class ToolInputError(ToolError):
+    """Arguments that are not JSON or do not fit the tool's schema."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"Invalid input for tool {name!r}: {detail}")
+        self.name = name
+        self.detail = detail
+
+
+class ToolOutputError(ToolError):
+    """A result that JSON cannot hold."""
+
+
+class ToolOutcomeUnknownError(ToolError):
+    """The process stopped while the tool ran; whether it took effect is not known."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"The process stopped while {name!r} was running, so its outcome is unknown. "
+            "It was not run again, because it is not declared safe to repeat."
+        )
+        self.name = name
+
+
+class SessionError(ThinkwellError):
+    """The message tree."""
+
+
+class ParentNotFoundError(SessionError):
+    """Append under an id that is not in the session."""
+
+    def __init__(self, parent_id: str) -> None:
+        super().__init__(f"No message has the id {parent_id!r}, so nothing can be added under it.")
+        self.parent_id = parent_id
+
+
+class ReservedIdError(SessionError):
+    """An id with a prefix that Thinkwell keeps for itself."""
+
+
+class CorruptTreeError(SessionError):
+    """The stored tree has a cycle."""
+
+
+class MessageTooLargeError(SessionError):
+    """A message that cannot be made to fit one row."""
+
+
+class StoreError(ThinkwellError):
+    """The database refused or failed."""
+
+
+class StoreLockedError(StoreError):
+    """Another process holds this database."""
+
+
+class SchemaTooNewError(StoreError):
+    """The database was written by a newer Thinkwell."""
+
+
+class OwnershipLostError(StoreError):
+    """Another host took this agent over; this activation must stop writing."""
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__(f"Agent {agent_id!r} is owned by another host now.")
+        self.agent_id = agent_id
+
+
+class SubmissionConflictError(ThinkwellError):
+    """A submission id and an idempotency key that name different turns."""
+
+
+class HostClosedError(ThinkwellError):
+    """The app is not running. Use `async with app:` or serve it."""
+
+
+class TurnAborted(BaseException):
+    """Unwinds a turn that was told to stop.
+
+    Never raised to users, never caught by `except Exception`.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,54 @@
+"""Background tasks that somebody owns.
+
+A bare `asyncio.create_task` may be collected while it runs, and its exception goes nowhere.
+`TaskOwner` keeps a reference, reports a failure once, and can be closed: cancelled and awaited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def is_cancelled() -> bool:
+    """Whether the current task was really asked to stop.
+
+    A `CancelledError` that comes out of a tool or hook while this is False is just its error.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+log = logging.getLogger("thinkwell.tasks")
+
+
+class TaskOwner:
+    """Owns the tasks of one object and ends them with it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+        """Run `work` in the background until it ends or the owner closes."""
+        task = asyncio.get_running_loop().create_task(work, name=f"{self._name}:{name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    async def close(self) -> None:
+        """Cancel what still runs and wait until it is gone."""
+        current = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not current]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("background task failed", exc_info=error, extra={"action": task.get_name()})

@@ -1,0 +1,141 @@
+"""The host: which agents are awake in this process.
+
+Starting it opens the store and wakes every agent with unfinished work, so an accepted message is
+answered without anybody asking again. Agents wake on first use, once, whoever asks at the same
+time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from thinkwell.agent.think import Think
+from thinkwell.agent.wiring import Activation, Surroundings, wake
+from thinkwell.core.bus import EventBus
+from thinkwell.core.clock import Clock, SystemClock
+from thinkwell.core.errors import ConfigurationError, HostClosedError
+from thinkwell.core.tasks import TaskOwner
+from thinkwell.host.client import AgentAddress
+from thinkwell.host.local import LocalHostClient
+from thinkwell.journal.turns import agents_with_work
+from thinkwell.store.base import Store
+
+log = logging.getLogger("thinkwell.host")
+
+DRAIN_TIMEOUT = 5.0
+"""Seconds running turns get to end when the host stops; then they are left for the next start."""
+JOURNAL_RETENTION = 7 * 24 * 3600.0
+"""Seconds the streams of ended turns are kept."""
+
+
+class Host:
+    """Keeps agents awake on one store."""
+
+    def __init__(
+        self,
+        agents: Sequence[type[Think]],
+        store: Store,
+        *,
+        clock: Clock | None = None,
+        bus: EventBus | None = None,
+        drain_timeout: float = DRAIN_TIMEOUT,
+    ) -> None:
+        self._classes = _by_name(agents)
+        self._store = store
+        self.bus = bus or EventBus()
+        self._around = Surroundings(store, clock or SystemClock(), self.bus)
+        self._drain_timeout = drain_timeout
+        self._awake: dict[str, asyncio.Task[Activation]] = {}
+        self._tasks = TaskOwner("host")
+        self._running = False
+
+    async def start(self) -> None:
+        """Open the store and wake every agent with unfinished work."""
+        await self._store.open()
+        self._running = True
+        await self._drop_old_journals()
+        for agent_id in await agents_with_work(self._store):
+            class_name, _, name = agent_id.partition("/")
+            if class_name in self._classes:
+                self._activate(AgentAddress(class_name, name))
+            else:
+                log.warning(
+                    "an agent has unfinished work, but its class is not served",
+                    extra={"action": "start", "agent": agent_id},
+                )
+
+    async def stop(self) -> None:
+        """Let running turns end for a while, then stop.
+
+        What is unsettled goes on at the next start.
+        """
+        if not self._running:
+            return
+        self._running = False
+        awake = [task.result() for task in self._awake.values() if _is_awake(task)]
+        await self._drain(awake)
+        for activation in awake:
+            await activation.stop()
+        await self._tasks.close()
+        await self._around.commits.close()
+        await self._store.close()
+        self._awake.clear()
+
+    def client(self) -> LocalHostClient:
+        """The way in for an edge in the same process."""
+        return LocalHostClient(self.agent, frozenset(self._classes))
+
+    async def agent(self, address: AgentAddress) -> Activation:
+        """The agent, awake."""
+        if not self._running:
+            raise HostClosedError(
+                "The app is not running. Use `async with app:` or serve it before calling agents."
+            )
+        return await asyncio.shield(self._activate(address))
+
+    def _activate(self, address: AgentAddress) -> asyncio.Task[Activation]:
+        task = self._awake.get(address.id)
+        if task is None or (task.done() and not _is_awake(task)):
+            cls = self._classes.get(address.class_name)
+            if cls is None:
+                raise ConfigurationError(
+                    f"No agent class is named {address.class_name!r}. Served: "
+                    f"{', '.join(sorted(self._classes))}."
+                )
+            task = self._tasks.spawn(wake(cls, address.name, self._around), name=address.id)
+            self._awake[address.id] = task
+        return task
+
+    async def _drain(self, awake: Sequence[Activation]) -> None:
+        idle = [
+            self._tasks.spawn(a.turns.wait_until_idle(), name="drain")
+            for a in awake
+            if a.turns.busy
+        ]
+        if idle:
+            _, late = await asyncio.wait(idle, timeout=self._drain_timeout)
+            for task in late:
+                task.cancel()
+
+    async def _drop_old_journals(self) -> None:
+        before = self._around.clock.now() - JOURNAL_RETENTION
+        async with self._store.transaction() as tx:
+            await tx.execute("drop_old_packed_journals", {"before": before})
+
+
+def _is_awake(task: asyncio.Task[Activation]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+def _by_name(agents: Sequence[type[Think]]) -> dict[str, type[Think]]:
+    classes: dict[str, type[Think]] = {}
+    for cls in agents:
+        other = classes.setdefault(cls.agent_class, cls)
+        if other is not cls:
+            raise ConfigurationError(
+                f"{other.__name__} and {cls.__name__} are both named {cls.agent_class!r}. "
+                f'Give one another name: `class {cls.__name__}(Think, name="...")`.'
+            )
+    return classes

@@ -1,0 +1,46 @@
+"""Named places where a test may kill the process (spec/04 §1.2.7, §6).
+
+Always compiled in: `THINKWELL_CRASH_AT=c4:3` kills the process with SIGKILL when the point `c4` is
+reached for the third time. Without the variable a call costs one comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+CRASH_POINTS: dict[str, str] = {
+    "c0": "before the accepting transaction commits",
+    "c1": "accepted, waiting for the slot",
+    "c2": "running, while the prompt is assembled",
+    "c3": "the model was called, nothing of its answer is durable",
+    "c4": "a text or reasoning delta is durable",
+    "c5": "a piece of tool input is durable",
+    "c6": "the tool input is complete, the call is not claimed",
+    "c7": "the call is claimed, the tool runs",
+    "c8": "the tool returned, its result is not recorded",
+    "c9": "a step with tools ended, the next has not begun",
+    "c10": "the finish chunk is durable, the message is not stored",
+    "c11": "the turn is settled, its last frames are not sent",
+    "c12": "settled and told, the response hooks have not run",
+    "c16": "a stop is recorded, not yet honoured",
+}
+
+_armed = os.environ.get("THINKWELL_CRASH_AT", "")
+_name, _, _count = _armed.partition(":")
+_left = int(_count or 1)
+
+
+def crash_here(point: str) -> None:
+    """Die here if this point is armed and its turn has come."""
+    global _left
+    if point != _name:
+        return
+    _left -= 1
+    if _left <= 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crash_is_armed(point: str) -> bool:
+    """Whether `point` is the armed one, for places that would have to prepare something first."""
+    return point == _name

@@ -1,0 +1,142 @@
+"""The one road to the disk for everything agents write.
+
+Chunks of all agents wait here and share a commit. A leading-edge window decides when: at the end
+of the current loop iteration if the last commit is old enough, else when the window is over.
+Whatever must be durable at once (accepting a turn, tool boundaries, the end of a turn) goes
+through `run`, which takes everything that waits along in its own transaction. So commits are
+ordered, and a log hears of its chunks only after the transaction that holds them is done.
+
+An agent whose epoch moved on has lost its ownership: its rows are left out, its log fails, the
+others commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+from thinkwell.core.clock import Clock
+from thinkwell.core.errors import OwnershipLostError, StoreError
+from thinkwell.core.tasks import TaskOwner
+from thinkwell.journal.turn_log import Owner, TurnLog
+from thinkwell.store.base import Store, Transaction
+from thinkwell.store.ownership import check_epochs
+
+T = TypeVar("T")
+Work = Callable[[Transaction], Awaitable[T]]
+
+WINDOW = 0.005
+"""Seconds between two commits of chunks."""
+CAP = 256
+"""Waiting chunks at which a turn must wait for the commit itself."""
+
+
+class GroupCommit:
+    """Collects chunks, commits them in groups, then tells."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._tasks = TaskOwner("group-commit")
+        self._waiting: dict[TurnLog, None] = {}
+        self._scheduled = False
+        self._last_commit = float("-inf")
+
+    def note(self, log: TurnLog) -> bool:
+        """`log` has new chunks. Returns True when so many wait that the caller must `flush` now."""
+        if log not in self._waiting:
+            self._waiting[log] = None
+            if not self._scheduled:
+                self._schedule()
+        return len(log.bodies) - log.written >= CAP
+
+    async def flush(self) -> None:
+        """Commit what waits and tell. A store that fails fails the logs, not the caller."""
+        if not self._waiting:
+            return
+        try:
+            async with self._store.transaction() as tx:
+                await self._check_owners(tx, None)
+                batch = await self._write_waiting(tx)
+        except StoreError as error:
+            self._give_up(error)
+            return
+        self._tell(batch)
+
+    async def run(self, owner: Owner, work: Work[T]) -> T:
+        """Commit `work` at once, together with all that waits; then tell; then return its result.
+
+        Chunks that `work` appends are part of the same transaction.
+        """
+        async with self._store.transaction() as tx:
+            await self._check_owners(tx, owner)
+            result = await work(tx)
+            batch = await self._write_waiting(tx)
+        self._tell(batch)
+        return result
+
+    async def close(self) -> None:
+        """Commit the rest and stop."""
+        await self.flush()
+        await self._tasks.close()
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        loop = asyncio.get_running_loop()
+        rest = self._last_commit + WINDOW - self._clock.monotonic()
+        if rest <= 0:
+            loop.call_soon(self._start_flush)
+        else:
+            loop.call_later(rest, self._start_flush)
+
+    def _start_flush(self) -> None:
+        self._scheduled = False
+        if self._waiting:
+            self._tasks.spawn(self.flush(), name="flush")
+
+    async def _check_owners(self, tx: Transaction, owner: Owner | None) -> None:
+        epochs = {log.owner.agent_id: log.owner.epoch for log in self._waiting}
+        if owner is not None:
+            epochs[owner.agent_id] = owner.epoch
+        for agent_id in await check_epochs(tx, epochs):
+            self._lose(agent_id)
+            if owner is not None and owner.agent_id == agent_id:
+                raise OwnershipLostError(agent_id)
+
+    async def _write_waiting(self, tx: Transaction) -> list[tuple[TurnLog, int]]:
+        batch = [(log, len(log.bodies)) for log in self._waiting]
+        rows = [row for log, upto in batch for row in _rows(log, upto)]
+        if rows:
+            await tx.execute_many("append_journal", rows)
+        return batch
+
+    def _tell(self, batch: list[tuple[TurnLog, int]]) -> None:
+        self._last_commit = self._clock.monotonic()
+        for log, upto in batch:
+            if upto == len(log.bodies):
+                self._waiting.pop(log, None)
+            log.events = [event for event in log.events if event.seq > upto]
+            log.advance(upto)
+        if self._waiting and not self._scheduled:
+            self._schedule()
+
+    def _lose(self, agent_id: str) -> None:
+        for log in [log for log in self._waiting if log.owner.agent_id == agent_id]:
+            log.failure = OwnershipLostError(agent_id)
+            del self._waiting[log]
+
+    def _give_up(self, error: StoreError) -> None:
+        for log in self._waiting:
+            log.failure = error
+        self._waiting.clear()
+
+
+def _rows(log: TurnLog, upto: int) -> Iterator[dict[str, Any]]:
+    who = {"agent": log.owner.agent_id, "turn": log.request_id}
+    if upto > log.written:
+        body = f"[{','.join(log.bodies[log.written : upto])}]"
+        yield {**who, "seq_from": log.written, "seq_to": upto, "kind": "chunks", "body": body}
+    for event in log.events:
+        place = {"seq_from": event.seq, "seq_to": event.seq}
+        yield {**who, **place, "kind": event.kind, "body": event.body}

@@ -1,0 +1,116 @@
+"""The record of tool executions: claimed before a tool runs, settled together with its output
+chunk.
+
+A settled call never runs again. A call that was claimed and not settled has an unknown outcome; the
+tool's effect class decides (spec/04 §15.1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.store.base import Reader, Transaction
+
+Outcome = Literal["executed", "blocked", "substituted", "errored", "invalid", "unknown", "aborted"]
+
+
+class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool call of a turn."""
+
+    call_id: str
+    tool_name: str
+    input: dict[str, Any]
+    effect: str
+    idempotency_key: str
+    step: int
+    settled: bool
+    outcome: Outcome | None
+    output: Any
+    error: str | None
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written before a tool runs."""
+
+    call_id: str
+    tool_name: str
+    input: dict[str, Any]
+    effect: str
+    idempotency_key: str
+    step: int
+
+
+def idempotency_key(root: str, tool: str, call_input: dict[str, Any], occurrence: int) -> str:
+    """The same call of the same turn always gets the same key, whatever id the provider gave it."""
+    text = "\x1f".join((root, tool, json.canonical(call_input), str(occurrence)))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+async def claim_call(tx: Transaction, record: TurnRecord, claim: Claim, *, now: float) -> None:
+    """The tool is about to run. Claiming again after a crash keeps the first claim."""
+    await tx.execute(
+        "claim_call",
+        {
+            "agent": record.agent_id,
+            "turn": record.request_id,
+            "call_id": claim.call_id,
+            "tool_name": claim.tool_name,
+            "input": json.dumps(claim.input),
+            "effect": claim.effect,
+            "idempotency_key": claim.idempotency_key,
+            "step": claim.step,
+            "claimed_at": now,
+        },
+    )
+
+
+async def settle_call(
+    tx: Transaction,
+    record: TurnRecord,
+    call_id: str,
+    *,
+    outcome: Outcome,
+    output: Any,
+    error: str | None,
+    now: float,
+) -> None:
+    """The call has its result. The first one stays."""
+    await tx.execute(
+        "settle_call",
+        {
+            "agent": record.agent_id,
+            "turn": record.request_id,
+            "call_id": call_id,
+            "outcome": outcome,
+            "output": json.dumps(output),
+            "error": error,
+            "settled_at": now,
+        },
+    )
+
+
+async def read_ledger(reader: Reader, record: TurnRecord) -> dict[str, LedgerRow]:
+    """The calls of a turn, by call id."""
+    rows = await reader.fetch_all(
+        "calls_of_turn", {"agent": record.agent_id, "turn": record.request_id}
+    )
+    return {
+        row["call_id"]: LedgerRow(
+            call_id=row["call_id"],
+            tool_name=row["tool_name"],
+            input=json.loads(row["input"]),
+            effect=row["effect"],
+            idempotency_key=row["idempotency_key"],
+            step=row["step"],
+            settled=row["status"] == "settled",
+            outcome=row["outcome"],
+            output=None if row["output"] is None else json.loads(row["output"]),
+            error=row["error"],
+        )
+        for row in rows
+    }

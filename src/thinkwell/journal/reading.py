@@ -1,0 +1,72 @@
+"""Reading a journal back: a live one after a crash, a packed one after the turn has ended."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.store.base import Reader, Transaction
+
+
+class StoredJournal(msgspec.Struct, frozen=True):
+    """What a turn had made durable."""
+
+    bodies: tuple[str, ...]
+    """Its chunks as JSON texts, byte for byte as they were told."""
+    events: tuple[tuple[str, dict[str, Any]], ...]
+    """Its events as (kind, body), oldest first:
+
+    `model` for the end of a model call, `step` for a step's.
+    """
+
+
+_raw_list = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
+    """The journal of a turn that has not ended.
+
+    Scans from the turn's start: the live journal has no index by turn.
+    """
+    bodies: list[str] = []
+    events: list[tuple[str, dict[str, Any]]] = []
+    if record.journal_start is not None:
+        rows = await reader.fetch_all(
+            "read_journal",
+            {"agent": record.agent_id, "turn": record.request_id, "start": record.journal_start},
+        )
+        for row in rows:
+            if row["kind"] == "chunks":
+                bodies.extend(_split(row["body"]))
+            else:
+                events.append((row["kind"], cast("dict[str, Any]", json.loads(row["body"]))))
+    return StoredJournal(tuple(bodies), tuple(events))
+
+
+async def read_packed(reader: Reader, agent_id: str, request_id: str) -> tuple[str, ...]:
+    """The chunks of a turn that has ended, or nothing if they are no longer kept."""
+    row = await reader.fetch_one("packed_journal", {"agent": agent_id, "turn": request_id})
+    return () if row is None else tuple(_split(row["chunks"]))
+
+
+async def pack_journal(
+    tx: Transaction, record: TurnRecord, bodies: list[str], *, now: float
+) -> None:
+    """Keep the whole stream in one row and drop live rows nobody needs for recovery any more."""
+    await tx.execute(
+        "pack_journal",
+        {
+            "agent": record.agent_id,
+            "turn": record.request_id,
+            "chunks": f"[{','.join(bodies)}]",
+            "settled_at": now,
+        },
+    )
+    await tx.execute("trim_journal", {})
+
+
+def _split(text: str) -> list[str]:
+    return [bytes(raw).decode() for raw in _raw_list.decode(text)]

@@ -1,0 +1,83 @@
+"""The chunks of one running turn, in memory and on their way to the disk.
+
+`append` takes one encoded chunk. It is *written* once the commit that covers it is done, and only
+then do subscribers hear of it: nothing is told before it is stored. A tail is `written_bodies()`
+plus `subscribe`, taken without an await in between, so there is no gap and no double. The log
+never touches the database; `GroupCommit` does and calls `advance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from thinkwell.core.errors import StoreError
+
+LogListener = Callable[[int, Sequence[str]], None]
+"""Called with the first sequence number and the chunk texts of each commit, in order.
+
+Must not raise or block.
+"""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Which activation writes: the agent and the epoch it claimed."""
+
+    agent_id: str
+    epoch: int
+
+
+class LogEvent(msgspec.Struct, frozen=True):
+    """A journal entry that is no chunk: the end of a model call, the end of a step."""
+
+    kind: str
+    seq: int
+    body: str
+
+
+class TurnLog:
+    """The journal of one turn while it runs."""
+
+    __slots__ = ("_listeners", "bodies", "events", "failure", "owner", "request_id", "written")
+
+    def __init__(self, owner: Owner, request_id: str, bodies: Sequence[str] = ()) -> None:
+        self.owner = owner
+        self.request_id = request_id
+        self.bodies: list[str] = list(bodies)
+        """Every chunk so far, as JSON text; the index is its sequence number."""
+        self.written = len(self.bodies)
+        """How many of them are durable."""
+        self.events: list[LogEvent] = []
+        """Events that are not durable yet; they are never told."""
+        self.failure: StoreError | None = None
+        """Set when the store refused this log; the turn must end."""
+        self._listeners: dict[object, LogListener] = {}
+
+    def append(self, body: str) -> None:
+        """Take one encoded chunk. Raises if the store has given this log up."""
+        if self.failure is not None:
+            raise self.failure
+        self.bodies.append(body)
+
+    def append_event(self, kind: str, body: str) -> None:
+        """Take an event that belongs after the chunks so far."""
+        self.events.append(LogEvent(kind, len(self.bodies), body))
+
+    def written_bodies(self) -> Sequence[str]:
+        """What is durable, oldest first."""
+        return self.bodies[: self.written]
+
+    def subscribe(self, listener: LogListener) -> Callable[[], None]:
+        """Hear of every later commit. Returns an idempotent disposer."""
+        token = object()
+        self._listeners[token] = listener
+        return lambda: self._listeners.pop(token, None) and None
+
+    def advance(self, upto: int) -> None:
+        """The commit that covers everything before `upto` is done: tell."""
+        start, self.written = self.written, upto
+        if self._listeners and upto > start:
+            fresh = self.bodies[start:upto]
+            for listener in tuple(self._listeners.values()):
+                listener(start, fresh)

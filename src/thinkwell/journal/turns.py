@@ -1,0 +1,261 @@
+"""Turn rows: the durable record of one admitted execution, and the few statements that move it on.
+
+Every change is conditional on the state it expects and says how many rows it moved, so a late
+finish can never overwrite a cancel, whatever interleaves. Stored format: change only with a
+migration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.usage import Usage
+from thinkwell.store.base import Reader, Row, Transaction
+
+TurnStatus: TypeAlias = Literal["accepted", "running", "completed", "error", "aborted", "skipped"]
+Trigger: TypeAlias = Literal["ws-chat", "programmatic", "submission", "rpc"]
+UNSETTLED: tuple[TurnStatus, ...] = ("accepted", "running")
+
+
+class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of `turns`."""
+
+    agent_id: str
+    request_id: str
+    trigger: Trigger
+    status: TurnStatus
+    generation: int
+    """The agent's generation at acceptance; a clear moves it on and makes waiting turns stale."""
+    continuation: bool = False
+    input: tuple[UIMessage, ...] = ()
+    """Messages that join the tree when the turn gets its slot."""
+    branch_from: str | None = None
+    """The message the answer goes under: given for a regenerate, otherwise fixed when the turn
+    starts.
+    """
+    function_input: bool = False
+    """The input is made by a function of the caller inside the slot, so it dies with the caller."""
+    body: dict[str, Any] | None = None
+    """Custom fields of the client's request."""
+    idempotency_key: str | None = None
+    metadata: dict[str, Any] | None = None
+    message_id: str | None = None
+    """The answer's id, fixed when the turn starts."""
+    message_ids: tuple[str, ...] = ()
+    """The user messages this turn answers, as its client named them."""
+    attempt: int = 0
+    attempt_seq: int = 0
+    """How long the journal was when the running attempt began: progress is measured from here."""
+    journal_start: int | None = None
+    cancel_requested: str | None = None
+    error: str | None = None
+    client_error: str | None = None
+    """The error as clients are told it."""
+    stop_reason: str | None = None
+    usage: Usage = msgspec.field(default_factory=Usage)
+    steps: int = 0
+    hooks_owed: int = 0
+    """How often the response hooks may still be tried; 0 when they have run."""
+    created_at: float = 0.0
+    started_at: float | None = None
+    settled_at: float | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the turn has ended."""
+        return self.status not in UNSETTLED
+
+    @classmethod
+    def from_row(cls, row: Row) -> TurnRecord:
+        """Read a row of `turns`."""
+        options: dict[str, Any] = _load(row["options"]) or {}
+        return cls(
+            agent_id=row["agent"],
+            request_id=row["id"],
+            trigger=row["trigger"],
+            status=row["status"],
+            generation=row["generation"],
+            continuation=bool(row["continuation"]),
+            input=tuple(_load(row["input"]) or ()),
+            branch_from=options.get("branchFrom"),
+            function_input=options.get("functionInput", False),
+            body=_load(row["body"]),
+            idempotency_key=row["idempotency_key"],
+            metadata=_load(row["metadata"]),
+            message_id=row["message_id"],
+            message_ids=tuple(_load(row["message_ids"]) or ()),
+            attempt=row["attempt"],
+            attempt_seq=row["attempt_seq"],
+            journal_start=row["journal_start"],
+            cancel_requested=row["cancel_requested"],
+            error=row["error"],
+            client_error=row["client_error"],
+            stop_reason=row["stop_reason"],
+            usage=msgspec.convert(_load(row["usage"]) or {}, Usage),
+            steps=row["steps"],
+            hooks_owed=row["hooks_owed"],
+            created_at=row["created_at"],
+            started_at=row["started_at"],
+            settled_at=row["settled_at"],
+        )
+
+
+class TurnEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn ended: what the settling transaction writes on its row."""
+
+    status: TurnStatus
+    stop_reason: str
+    error: str | None = None
+    client_error: str | None = None
+    usage: Usage = msgspec.field(default_factory=Usage)
+    steps: int = 0
+    hooks_owed: int = 0
+
+
+async def insert_turn(tx: Transaction, record: TurnRecord) -> None:
+    """Accept: write the row. The caller has checked ids and keys in the same transaction."""
+    await tx.execute(
+        "insert_turn",
+        {
+            "agent": record.agent_id,
+            "id": record.request_id,
+            "trigger": record.trigger,
+            "status": record.status,
+            "generation": record.generation,
+            "continuation": int(record.continuation),
+            "input": json.dumps(record.input) if record.input else None,
+            "options": _options(record),
+            "body": _dump(record.body),
+            "idempotency_key": record.idempotency_key,
+            "metadata": _dump(record.metadata),
+            "message_ids": json.dumps(record.message_ids) if record.message_ids else None,
+            "created_at": record.created_at,
+        },
+    )
+
+
+async def find_turn(reader: Reader, agent_id: str, request_id: str) -> TurnRecord | None:
+    """The turn with that request id."""
+    row = await reader.fetch_one("turn_by_id", {"agent": agent_id, "id": request_id})
+    return None if row is None else TurnRecord.from_row(row)
+
+
+async def find_turn_by_key(reader: Reader, agent_id: str, key: str) -> TurnRecord | None:
+    """The turn with that idempotency key."""
+    row = await reader.fetch_one("turn_by_key", {"agent": agent_id, "key": key})
+    return None if row is None else TurnRecord.from_row(row)
+
+
+async def newest_turn(reader: Reader, agent_id: str) -> TurnRecord | None:
+    """The turn accepted last."""
+    row = await reader.fetch_one("newest_turn", {"agent": agent_id})
+    return None if row is None else TurnRecord.from_row(row)
+
+
+async def unsettled_turns(reader: Reader, agent_id: str) -> list[TurnRecord]:
+    """Turns that have not ended, in the order they were accepted."""
+    rows = await reader.fetch_all("unsettled_turns", {"agent": agent_id})
+    return [TurnRecord.from_row(row) for row in rows]
+
+
+async def turns_owing_hooks(reader: Reader, agent_id: str) -> list[TurnRecord]:
+    """Settled turns whose response hooks have not run."""
+    rows = await reader.fetch_all("turns_owing_hooks", {"agent": agent_id})
+    return [TurnRecord.from_row(row) for row in rows]
+
+
+async def agents_with_work(reader: Reader) -> list[str]:
+    """Agents that must be awake: an unsettled turn, or hooks owed."""
+    return [row["agent"] for row in await reader.fetch_all("agents_with_work", {})]
+
+
+async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: int) -> TurnRecord:
+    """One more attempt begins: mark the row running, note where its journal starts."""
+    attempt = record.attempt + 1
+    marker = await tx.fetch_one(
+        "mark_journal",
+        {
+            "agent": record.agent_id,
+            "turn": record.request_id,
+            "seq": seq,
+            "kind": "attempt",
+            "body": json.dumps({"attempt": attempt, "at": now}),
+        },
+    )
+    if marker is None:
+        raise RuntimeError("the store returned no position for a journal row")
+    start = record.journal_start if record.journal_start is not None else marker["pos"]
+    await tx.execute(
+        "start_attempt",
+        {
+            "agent": record.agent_id,
+            "id": record.request_id,
+            "attempt": attempt,
+            "attempt_seq": seq,
+            "message_id": record.message_id,
+            "options": _options(record),
+            "journal_start": start,
+            "started_at": record.started_at or now,
+        },
+    )
+    return msgspec.structs.replace(
+        record,
+        status="running",
+        attempt=attempt,
+        attempt_seq=seq,
+        journal_start=start,
+        started_at=record.started_at or now,
+    )
+
+
+async def settle_turn(tx: Transaction, record: TurnRecord, end: TurnEnd, *, now: float) -> bool:
+    """The one way a turn ends. False if it had ended already."""
+    changed = await tx.execute(
+        "settle_turn",
+        {
+            "agent": record.agent_id,
+            "id": record.request_id,
+            "status": end.status,
+            "stop_reason": end.stop_reason,
+            "error": end.error,
+            "client_error": end.client_error,
+            "usage": json.dumps(end.usage),
+            "steps": end.steps,
+            "hooks_owed": end.hooks_owed,
+            "message_id": record.message_id,
+            "settled_at": now,
+        },
+    )
+    return changed == 1
+
+
+async def request_cancel(tx: Transaction, agent_id: str, request_id: str, reason: str) -> bool:
+    """Record that somebody wants the turn to stop. False if there is nothing to stop."""
+    changed = await tx.execute(
+        "request_cancel", {"agent": agent_id, "id": request_id, "reason": reason}
+    )
+    return changed == 1
+
+
+async def set_hooks_owed(tx: Transaction, record: TurnRecord, owed: int) -> None:
+    """How often the response hooks may still be tried."""
+    await tx.execute(
+        "set_hooks_owed", {"agent": record.agent_id, "id": record.request_id, "owed": owed}
+    )
+
+
+def _options(record: TurnRecord) -> str:
+    return json.dumps({"branchFrom": record.branch_from, "functionInput": record.function_input})
+
+
+def _load(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def _dump(value: dict[str, Any] | Sequence[Any] | None) -> str | None:
+    return None if value is None else json.dumps(cast("Any", value))

@@ -1,0 +1,1 @@
+"""Who watches an agent: connections, the live stream, and how a late one catches up."""

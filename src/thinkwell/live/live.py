@@ -1,0 +1,209 @@
+"""What watchers of one agent see: the running stream, its end, and the transcript (spec/01 §2.4,
+§6, §10).
+
+Frames go out only from two places: the log's listener, which runs after
+the commit of the chunks it tells, and `ended`, which runs after the settling commit. So the order
+of frames is the order of commits. A connection that was offered a stream gets its chunks only
+after it took the offer; replay and switch to live happen without an await, so there is no gap and
+no double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from thinkwell.core.signal import Disposer
+from thinkwell.journal.turn_log import TurnLog
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.live.watchers import Watcher, Watchers
+from thinkwell.wire import encode
+
+Transcript = Callable[[], Awaitable[Sequence[str]]]
+"""The encoded messages every client should show now: the active path, then accepted inputs."""
+StoredStream = Callable[[str], Awaitable[Sequence[str]]]
+"""The chunks of a turn that has ended, by request id."""
+
+
+class ActiveStream(msgspec.Struct):
+    """The turn that streams now."""
+
+    record: TurnRecord
+    log: TurnLog
+    stop: Disposer
+
+
+class TerminalRecord(msgspec.Struct, frozen=True):
+    """The error the last turn ended with; told to whoever connects until the next turn."""
+
+    request_id: str
+    text: str
+
+
+class Live:
+    """The watchers of one agent and what they are told."""
+
+    def __init__(self, transcript: Transcript, stored_stream: StoredStream) -> None:
+        self.watchers = Watchers()
+        self.terminal: TerminalRecord | None = None
+        self._transcript = transcript
+        self._stored_stream = stored_stream
+        self._stream: ActiveStream | None = None
+        self._accepted: dict[str, str | None] = {}
+
+    # Turns tell
+
+    def accepted(self, record: TurnRecord, origin: str | None = None) -> None:
+        """A turn is durable and waits; `origin` is the connection that asked for it."""
+        self._accepted[record.request_id] = origin
+        self.terminal = None
+
+    def started(self, record: TurnRecord, log: TurnLog) -> None:
+        """A turn streams from now on: parked connections are offered it, the others just get it."""
+        frame = encode.chunk_frame_maker(record.request_id, continuation=record.continuation)
+
+        def tell(first: int, bodies: Sequence[str]) -> None:
+            if len(self.watchers):
+                frames = [frame(body, first + i) for i, body in enumerate(bodies)]
+                self.watchers.send(*frames, where=_takes_chunks)
+
+        self._stream = ActiveStream(record, log, log.subscribe(tell))
+        for watcher in self.watchers:
+            if watcher.parked or log.written:  # after a crash there is something to catch up with
+                self._offer(watcher, record.request_id)
+
+    async def ended(self, record: TurnRecord, error: str | None) -> None:
+        """A turn has settled: the transcript to all, then the end to those who saw the stream."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.stop()
+        origin = self._accepted.pop(record.request_id, None)
+        self.terminal = TerminalRecord(record.request_id, error) if error is not None else None
+        if not len(self.watchers):
+            return
+        if record.status != "skipped":
+            await self.send_transcript()
+        saw = stream is not None and stream.log.written > 0
+        self._send_end(record, error, origin, everyone=saw)
+        self._release(streamed=stream is not None)
+
+    # Clients ask
+
+    async def connect(self, watcher: Watcher) -> None:
+        """The chat part of the connect sequence; from then on the connection is told everything."""
+        messages = await self._transcript()
+        if self._stream is not None:
+            self._offer(watcher, self._stream.record.request_id)
+        else:
+            if self._accepted:
+                watcher.parked = True
+                watcher.send(encode.stream_pending(self._newest_accepted()))
+            watcher.send(encode.chat_messages(messages, connect=True))
+        self.watchers.add(watcher)
+
+    def disconnect(self, watcher: Watcher) -> None:
+        """The connection is gone; turns go on."""
+        self.watchers.remove(watcher)
+
+    def resume_request(self, watcher: Watcher, probe_id: str | None) -> None:
+        """Answer "is there a stream to join?" with exactly one frame (spec/01 §10.2)."""
+        if self._stream is not None:
+            request_id = self._stream.record.request_id
+            watcher.offered = request_id
+            watcher.send(encode.stream_resuming(request_id, probe_id))
+        elif self.terminal is not None:
+            watcher.send(encode.stream_resuming(self.terminal.request_id, probe_id))
+        elif self._accepted:
+            watcher.parked = True
+            watcher.send(encode.stream_pending(self._newest_accepted(), probe_id))
+        else:
+            watcher.send(encode.stream_resume_none("idle", probe_id))
+
+    async def resume(self, watcher: Watcher, request_id: str) -> None:
+        """Replay a stream to one connection from its start (spec/01 §10.4)."""
+        stream = self._stream
+        if stream is not None:
+            if stream.record.request_id == request_id:
+                self._replay_live(watcher, stream)
+            return
+        bodies = await self._stored_stream(request_id)
+        frames = _replay(request_id, bodies, continuation=False)
+        if self.terminal is not None and self.terminal.request_id == request_id:
+            end = encode.error_done(
+                request_id, self.terminal.text, message_ids=(), continuation=False
+            )
+        else:
+            end = encode.done(
+                request_id, message_ids=(), outcome="completed", continuation=False, replay=True
+            )
+        watcher.send(*frames, end)
+
+    async def send_transcript(self, but: str | None = None) -> None:
+        """Show everybody the transcript, except the connection that knows it."""
+        if any(watcher.id != but for watcher in self.watchers):
+            self.watchers.send(encode.chat_messages(await self._transcript()), but=but)
+
+    def cleared(self, but: str | None) -> None:
+        """The conversation is gone: whoever waits is released, the others empty their list."""
+        self.terminal = None
+        self._accepted.clear()
+        self._release(streamed=False)
+        self.watchers.send(encode.chat_clear(), but=but)
+
+    def _offer(self, watcher: Watcher, request_id: str) -> None:
+        watcher.parked = False
+        watcher.offered = request_id
+        watcher.send(encode.stream_resuming(request_id))
+
+    def _replay_live(self, watcher: Watcher, stream: ActiveStream) -> None:
+        record = stream.record
+        frames = _replay(
+            record.request_id, stream.log.written_bodies(), continuation=record.continuation
+        )
+        watcher.offered = None
+        watcher.send(
+            *frames, encode.replay_complete(record.request_id, continuation=record.continuation)
+        )
+
+    def _send_end(
+        self, record: TurnRecord, error: str | None, origin: str | None, *, everyone: bool
+    ) -> None:
+        if error is not None:
+            frame = encode.error_done(
+                record.request_id,
+                error,
+                message_ids=record.message_ids,
+                continuation=record.continuation,
+            )
+            self.watchers.send(frame, where=_takes_chunks)
+            return
+        frame = encode.done(
+            record.request_id,
+            message_ids=record.message_ids,
+            outcome=record.status,  # pyright: ignore[reportArgumentType] - settled here
+            continuation=record.continuation,
+        )
+        # The end of a stream it never saw makes a client show an empty message (spec/01 §6.14).
+        self.watchers.send(frame, where=lambda w: _takes_chunks(w) and (everyone or w.id == origin))
+
+    def _release(self, *, streamed: bool) -> None:
+        for watcher in self.watchers:
+            watcher.offered = None if streamed else watcher.offered
+            if watcher.parked and not self._accepted:
+                watcher.parked = False
+                watcher.send(encode.stream_resume_none())
+
+    def _newest_accepted(self) -> str:
+        return next(reversed(self._accepted))
+
+
+def _takes_chunks(watcher: Watcher) -> bool:
+    return watcher.offered is None
+
+
+def _replay(request_id: str, bodies: Sequence[str], *, continuation: bool) -> list[str]:
+    return [
+        encode.replay_chunk(request_id, body, seq, continuation=continuation)
+        for seq, body in enumerate(bodies)
+    ]

@@ -1,0 +1,66 @@
+"""The connections of one agent, and sending to some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+Sink = Callable[[Sequence[str]], None]
+"""Takes frame texts for one connection, in order. Contract: never blocks, never raises."""
+
+
+class Watcher:
+    """One connection."""
+
+    __slots__ = ("id", "offered", "parked", "sink")
+
+    def __init__(self, connection_id: str, sink: Sink) -> None:
+        self.id = connection_id
+        self.sink = sink
+        self.offered: str | None = None
+        """A running stream it was offered and has not taken: until then it gets no chunks."""
+        self.parked = False
+        """It waits for an accepted turn to begin streaming."""
+
+    def send(self, *frames: str) -> None:
+        """Send frames to this connection alone."""
+        self.sink(frames)
+
+
+class Watchers:
+    """All connections of one agent.
+
+    A new one with a known id replaces the old one (spec/01 §1.3.1).
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, Watcher] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Watcher]:
+        return iter(tuple(self._by_id.values()))
+
+    def add(self, watcher: Watcher) -> None:
+        """From now on it gets what is sent to all."""
+        self._by_id[watcher.id] = watcher
+
+    def remove(self, watcher: Watcher) -> None:
+        """It is gone. One that was replaced is gone already."""
+        if self._by_id.get(watcher.id) is watcher:
+            del self._by_id[watcher.id]
+
+    def get(self, connection_id: str | None) -> Watcher | None:
+        """The connection with that id."""
+        return None if connection_id is None else self._by_id.get(connection_id)
+
+    def send(
+        self,
+        *frames: str,
+        but: str | None = None,
+        where: Callable[[Watcher], bool] | None = None,
+    ) -> None:
+        """Send to all, or to those `where` picks; `but` is left out."""
+        for watcher in self:
+            if watcher.id != but and (where is None or where(watcher)):
+                watcher.sink(frames)

@@ -1,0 +1,1 @@
+"""UI messages, parts, chunks and what can be done with them, without any I/O."""

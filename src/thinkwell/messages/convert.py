@@ -1,0 +1,151 @@
+"""UI messages as a model reads them (spec/02 §10.5, §10.9-10.12).
+
+One message at a time and depending on nothing else, so that the result can be cached by message
+id and version. An assistant message becomes one block per step: what was said and asked, then
+what came of the calls. Repair and shortening come first (`repair.py`, `truncate.py`); whoever
+assembles the request asks `incomplete_calls` when it wants to tell what was left out.
+
+Invariant: every call in the result is followed by its outcome in the next tool message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+from thinkwell.messages.message import (
+    Part,
+    UIMessage,
+    approval_of,
+    is_tool_part,
+    normalize_input,
+    text_of,
+    tool_name,
+    tool_parts,
+)
+from thinkwell.messages.model_messages import (
+    AssistantMessage,
+    FileContent,
+    ModelMessage,
+    ReasoningContent,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
+
+CONTINUE_TEXT = "Continue from where you stopped, without repeating what you have already said."
+DENIED_TEXT = "The user did not allow this tool call, so it was not run."
+
+_AssistantContent: TypeAlias = TextContent | ReasoningContent | FileContent | ToolCallContent
+
+
+def to_model_messages(message: UIMessage) -> tuple[ModelMessage, ...]:
+    """What a model gets of one message: nothing, one message, or two for each step with calls."""
+    if message["role"] == "assistant":
+        return _assistant_messages(message["parts"])
+    if message["role"] == "system":
+        # Notes about what happened (10.5). A browser can send this role too, so it gets no power.
+        text = text_of(message)
+        return (UserMessage((TextContent(text),)),) if text else ()
+    contents = (_text(part) or _file(part) for part in message["parts"])
+    content = tuple(item for item in contents if item is not None)
+    return (UserMessage(content),) if content else ()
+
+
+def incomplete_calls(message: UIMessage) -> tuple[str, ...]:
+    """The calls that `to_model_messages` leaves out, because nothing came of them yet."""
+    if message["role"] != "assistant":
+        return ()
+    calls = (part for part in tool_parts(message) if _result(part) is None)
+    return tuple(str(part.get("toolCallId", "")) for part in calls)
+
+
+def close_with_user(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
+    """The request, with an unstored word to go on if it would end with the assistant (10.12)."""
+    if not messages or not isinstance(messages[-1], AssistantMessage):
+        return messages
+    return (*messages, UserMessage((TextContent(CONTINUE_TEXT),)))
+
+
+def _assistant_messages(parts: list[Part]) -> tuple[ModelMessage, ...]:
+    messages: list[ModelMessage] = []
+    block: list[Part] = []
+    for part in parts:
+        if part.get("type") == "step-start":
+            messages.extend(_block_messages(block))
+            block = []
+        else:
+            block.append(part)
+    messages.extend(_block_messages(block))
+    return tuple(messages)
+
+
+def _block_messages(block: list[Part]) -> list[ModelMessage]:
+    content: list[_AssistantContent] = []
+    results: list[ToolResultContent] = []
+    for part in block:
+        if not is_tool_part(part):
+            item = _text(part) or _reasoning(part) or _file(part)
+            content.extend(() if item is None else (item,))
+        elif (result := _result(part)) is not None:
+            content.append(_call(part))
+            results.append(result)
+    messages: list[ModelMessage] = [AssistantMessage(tuple(content))] if content else []
+    return [*messages, ToolMessage(tuple(results))] if results else messages
+
+
+def _text(part: Part) -> TextContent | None:
+    return TextContent(part["text"]) if part.get("type") == "text" and part.get("text") else None
+
+
+def _reasoning(part: Part) -> ReasoningContent | None:
+    # Only what the provider signed can be sent back; plain thoughts would be read as an answer.
+    metadata = part.get("providerMetadata")
+    if part.get("type") != "reasoning" or not metadata:
+        return None
+    return ReasoningContent(part.get("text", ""), metadata)
+
+
+def _file(part: Part) -> FileContent | None:
+    url, media_type = part.get("url"), part.get("mediaType")
+    if part.get("type") != "file" or not isinstance(url, str) or not isinstance(media_type, str):
+        return None
+    return FileContent(url, media_type, part.get("filename"))
+
+
+def _call(part: Part) -> ToolCallContent:
+    return ToolCallContent(
+        tool_call_id=part["toolCallId"],
+        tool_name=tool_name(part),
+        input=normalize_input(part.get("input")),
+        provider_metadata=part.get("callProviderMetadata"),
+    )
+
+
+def _result(part: Part) -> ToolResultContent | None:
+    """What came of a call, or None while it is incomplete (a preliminary output is)."""
+    if not isinstance(part.get("toolCallId"), str):
+        return None
+    state = part.get("state")
+    approval = approval_of(part)
+    refused = state == "approval-responded" and approval.get("approved") is False
+    if state == "output-denied" or refused:
+        return _outcome(part, "execution-denied", approval.get("reason") or DENIED_TEXT)
+    if state == "output-error":
+        return _outcome(part, "error-text", str(part.get("errorText") or ""))
+    has_output = state == "output-available" or "output" in part or "result" in part
+    if not has_output or part.get("preliminary") is True:
+        return None
+    value = part["output"] if "output" in part else part.get("result")
+    return _outcome(part, "text" if isinstance(value, str) else "json", value)
+
+
+def _outcome(part: Part, kind: Any, value: Any) -> ToolResultContent:
+    return ToolResultContent(
+        tool_call_id=cast("str", part["toolCallId"]),
+        tool_name=tool_name(part),
+        kind=kind,
+        value=value,
+    )

@@ -1,0 +1,77 @@
+"""The conversation as a model sees it: provider-neutral, immutable, without UI details.
+
+`messages/convert.py` makes these from UI messages; adapters in `models/` turn them into a
+provider's JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+
+class TextContent(msgspec.Struct, frozen=True, tag="text"):
+    """A piece of text."""
+
+    text: str
+
+
+class ReasoningContent(msgspec.Struct, frozen=True, tag="reasoning"):
+    """Reasoning of an earlier step, with what the provider needs to accept it back."""
+
+    text: str
+    provider_metadata: dict[str, Any] | None = None
+
+
+class FileContent(msgspec.Struct, frozen=True, tag="file"):
+    """A file by URL (`data:` or http)."""
+
+    url: str
+    media_type: str
+    filename: str | None = None
+
+
+class ToolCallContent(msgspec.Struct, frozen=True, tag="tool-call"):
+    """A tool call the assistant made. `input` is always a JSON object."""
+
+    tool_call_id: str
+    tool_name: str
+    input: dict[str, Any]
+    provider_metadata: dict[str, Any] | None = None
+
+
+class ToolResultContent(msgspec.Struct, frozen=True, tag="tool-result"):
+    """What came of a tool call. `kind` says how to read `value`."""
+
+    tool_call_id: str
+    tool_name: str
+    kind: Literal["text", "json", "error-text", "execution-denied"]
+    value: Any
+
+
+class SystemMessage(msgspec.Struct, frozen=True, tag="system"):
+    """A system message inside the conversation (not the system prompt)."""
+
+    content: str
+
+
+class UserMessage(msgspec.Struct, frozen=True, tag="user"):
+    """What a person said."""
+
+    content: tuple[TextContent | FileContent, ...]
+
+
+class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
+    """What the model said and asked for in one step."""
+
+    content: tuple[TextContent | ReasoningContent | FileContent | ToolCallContent, ...]
+
+
+class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
+    """The results of one step's tool calls, in the order of the calls."""
+
+    content: tuple[ToolResultContent, ...]
+
+
+ModelMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage

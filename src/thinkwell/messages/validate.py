@@ -1,0 +1,82 @@
+"""The border where a client's message comes in: is it one at all? (spec/01 §7.2)
+
+Shapes of older clients are brought up to date on the way. What a message says is not judged here,
+only that the rest of the program can rely on its shape; unknown keys round-trip.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from thinkwell.messages.message import Part, UIMessage, is_tool_part
+
+_ROLES = ("user", "assistant", "system")
+
+
+def check_message(value: Any) -> UIMessage:
+    """The message a client sent. Raises `ValueError` that says what is wrong with it."""
+    if not isinstance(value, dict):
+        raise ValueError(f"a message must be an object, not {_kind(value)}")
+    message = _upgraded(cast("dict[str, Any]", value))
+    message_id = message.get("id")
+    if not isinstance(message_id, str) or not message_id:
+        raise ValueError("a message needs a non-empty string `id`")
+    if message.get("role") not in _ROLES:
+        raise ValueError(f"message {message_id!r} needs a `role`: one of {', '.join(_ROLES)}")
+    _check_parts(message.get("parts"), message_id)
+    if "metadata" in message and not isinstance(message["metadata"], dict):
+        raise ValueError(f"`metadata` of message {message_id!r} must be an object or left out")
+    return cast("UIMessage", message)
+
+
+def _check_parts(parts: Any, message_id: str) -> None:
+    if not isinstance(parts, list):
+        raise ValueError(f"message {message_id!r} needs a list of `parts`, not {_kind(parts)}")
+    for index, part in enumerate(cast("list[Any]", parts)):
+        where = f"part {index} of message {message_id!r}"
+        if not isinstance(part, dict):
+            raise ValueError(f"{where} must be an object, not {_kind(part)}")
+        _check_part(cast("Part", part), where)
+
+
+def _check_part(part: Part, where: str) -> None:
+    if not isinstance(part.get("type"), str):
+        raise ValueError(f"{where} needs a string `type`")
+    if part["type"] in ("text", "reasoning") and not isinstance(part.get("text"), str):
+        raise ValueError(f"{where} needs a string `text`")
+    if is_tool_part(part) and not isinstance(part.get("toolCallId"), str):
+        raise ValueError(f"{where} needs a string `toolCallId`")
+
+
+def _upgraded(message: dict[str, Any]) -> dict[str, Any]:
+    """`content` and `toolInvocations` of older clients as parts. Others come back as they are."""
+    if "parts" in message:
+        return message
+    content, calls = message.get("content"), message.get("toolInvocations")
+    if not isinstance(content, str) and not isinstance(calls, list):
+        return message
+    parts: list[Part] = [_upgraded_call(call) for call in cast("list[Any]", calls or [])]
+    if isinstance(content, str) and content:
+        parts.append({"type": "text", "text": content})
+    kept = {k: v for k, v in message.items() if k not in ("content", "toolInvocations")}
+    return {**kept, "parts": parts}
+
+
+def _upgraded_call(call: Any) -> Any:
+    if not isinstance(call, dict):
+        return call
+    old = cast("dict[str, Any]", call)
+    part: Part = {
+        "type": f"tool-{old.get('toolName')}",
+        "toolCallId": old.get("toolCallId"),
+        "toolName": old.get("toolName"),
+        "state": "output-available" if old.get("state") == "result" else "input-available",
+        "input": old.get("args"),
+    }
+    if old.get("state") == "result":
+        part["output"] = old.get("result")
+    return part
+
+
+def _kind(value: Any) -> str:
+    return "null" if value is None else type(value).__name__

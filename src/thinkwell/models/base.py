@@ -1,0 +1,210 @@
+"""What a model is: one call that turns a request into a stream of events.
+
+Contract of `Model.stream`:
+- It yields content events in order and ends with exactly one terminal event: `Finish` or `Failure`.
+  Failure is data here; it becomes an exception in one place (`turn/model_call.py`).
+- Each `TextDelta` and `ReasoningDelta` lies between a start and an end with the same id; ids are
+  unique within one call. Only a `Failure` may leave a part open.
+- A tool call is `ToolInputStart`, any number of `ToolInputDelta`, then `ToolCall` with the whole
+  input text.
+- It must stop soon after `signal` aborts (closing the generator also ends it) and must leave no
+  connection open. After an abort it just ends: there is no terminal event then.
+Provider types never leave the adapter that knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from thinkwell.core.signal import AbortSignal
+from thinkwell.messages.model_messages import ModelMessage
+from thinkwell.messages.usage import Usage
+
+FinishReason = Literal["stop", "length", "content-filter", "tool-calls", "error", "other"]
+ToolChoice: TypeAlias = "Literal['auto', 'none', 'required'] | NamedTool"
+
+
+class NamedTool(msgspec.Struct, frozen=True):
+    """A tool choice that forces one tool."""
+
+    tool_name: str
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """What a model is told about one tool."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one model call is given."""
+
+    messages: tuple[ModelMessage, ...]
+    """The conversation, oldest first, without the system prompt."""
+    system: str = ""
+    """The system prompt; empty means none."""
+    tools: tuple[ToolSpec, ...] = ()
+    """The tools the model may call in this step."""
+    tool_choice: ToolChoice = "auto"
+    """Whether and which tool the model must call."""
+    max_output_tokens: int | None = None
+    """Upper bound of generated tokens."""
+    temperature: float | None = None
+    """Sampling temperature."""
+    top_p: float | None = None
+    """Nucleus sampling."""
+    top_k: int | None = None
+    """Sample from the k most likely tokens."""
+    presence_penalty: float | None = None
+    """Penalty for tokens that occurred at all."""
+    frequency_penalty: float | None = None
+    """Penalty by how often a token occurred."""
+    stop_sequences: tuple[str, ...] = ()
+    """Texts that end the generation."""
+    seed: int | None = None
+    """Seed for providers that sample deterministically."""
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    """Extra HTTP headers for the provider."""
+    provider_options: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    """Extra request fields, by provider name."""
+
+
+class TextStart(msgspec.Struct, frozen=True, gc=False):
+    """A text part begins."""
+
+    id: str
+    provider_metadata: dict[str, Any] | None = None
+
+
+class TextDelta(msgspec.Struct, frozen=True, gc=False):
+    """A piece of text."""
+
+    id: str
+    delta: str
+
+
+class TextEnd(msgspec.Struct, frozen=True, gc=False):
+    """A text part is complete."""
+
+    id: str
+    provider_metadata: dict[str, Any] | None = None
+
+
+class ReasoningStart(msgspec.Struct, frozen=True, gc=False):
+    """A reasoning part begins."""
+
+    id: str
+    provider_metadata: dict[str, Any] | None = None
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True, gc=False):
+    """A piece of reasoning."""
+
+    id: str
+    delta: str
+
+
+class ReasoningEnd(msgspec.Struct, frozen=True, gc=False):
+    """A reasoning part is complete; its provider metadata (a signature, say) comes whole, here."""
+
+    id: str
+    provider_metadata: dict[str, Any] | None = None
+
+
+class ToolInputStart(msgspec.Struct, frozen=True, gc=False):
+    """The model begins to write the input of a tool call."""
+
+    tool_call_id: str
+    tool_name: str
+
+
+class ToolInputDelta(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a tool call's JSON input text."""
+
+    tool_call_id: str
+    delta: str
+
+
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
+    """A whole tool call. `input` is the model's JSON text, unparsed; empty means no arguments."""
+
+    tool_call_id: str
+    tool_name: str
+    input: str
+    provider_metadata: dict[str, Any] | None = None
+
+
+class FilePart(msgspec.Struct, frozen=True, gc=False):
+    """A file the model made, as a data or http URL."""
+
+    url: str
+    media_type: str
+
+
+class SourceUrl(msgspec.Struct, frozen=True, gc=False):
+    """A web page the model refers to."""
+
+    source_id: str
+    url: str
+    title: str | None = None
+
+
+class Finish(msgspec.Struct, frozen=True, kw_only=True):
+    """The terminal event of a call that ended well."""
+
+    reason: FinishReason
+    raw_reason: str = ""
+    """The provider's own word for it."""
+    usage: Usage = msgspec.field(default_factory=Usage)
+    response_id: str | None = None
+    model_id: str | None = None
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
+    provider_metadata: dict[str, Any] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The terminal event of a call that failed."""
+
+    error: Exception
+
+
+ModelEvent: TypeAlias = (
+    TextDelta
+    | ReasoningDelta
+    | ToolInputDelta
+    | TextStart
+    | TextEnd
+    | ReasoningStart
+    | ReasoningEnd
+    | ToolInputStart
+    | ToolCall
+    | FilePart
+    | SourceUrl
+    | Finish
+    | Failure
+)
+
+
+@runtime_checkable
+class Model(Protocol):
+    """One model of one provider. See the module docstring for the contract."""
+
+    @property
+    def provider(self) -> str:
+        """The provider's name, e.g. `openai-chat`."""
+        ...
+
+    @property
+    def model_id(self) -> str:
+        """The provider's name for the model."""
+        ...
+
+    def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
+        """Run one call."""
+        ...

@@ -1,0 +1,175 @@
+"""A model request as the JSON body of a chat-completions call.
+
+Owns the mapping of every `ModelRequest` field and every message kind, and says in `warnings` what
+the provider cannot be told. Pure. Two repairs happen here because providers refuse the call without
+them: an assistant message with neither text nor calls is left out, and a tool call without a
+recorded result is answered with a note. Reasoning of earlier steps is not sent: the protocol has no
+field for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, assert_never
+
+from thinkwell.core import json
+from thinkwell.messages.model_messages import (
+    AssistantMessage,
+    FileContent,
+    ModelMessage,
+    SystemMessage,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
+from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
+
+NO_RESULT = "No result was recorded for this tool call."
+DENIED = "The tool call was denied."
+
+_SETTINGS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed")
+
+
+def build_body(
+    request: ModelRequest, *, model_id: str, provider: str, is_openai: bool
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The request body, and warnings about what was left out."""
+    body: dict[str, Any] = {
+        "model": model_id,
+        "messages": build_messages(request.system, request.messages),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+    for name in _SETTINGS:
+        if (value := getattr(request, name)) is not None:
+            body[name] = value
+    if request.max_output_tokens is not None:
+        # OpenAI refuses `max_tokens` for its reasoning models; the others know only that name.
+        name = "max_completion_tokens" if is_openai else "max_tokens"
+        body[name] = request.max_output_tokens
+    if request.stop_sequences:
+        body["stop"] = list(request.stop_sequences)
+    warnings: tuple[str, ...] = ()
+    if request.top_k is not None:
+        if is_openai:
+            warnings = ("top_k was left out: OpenAI has no such setting.",)
+        else:
+            body["top_k"] = request.top_k
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+        if request.tool_choice != "auto":
+            body["tool_choice"] = _tool_choice(request.tool_choice)
+    body.update(request.provider_options.get(provider, {}))
+    return body, warnings
+
+
+def build_messages(system: str, messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
+    """The conversation in the provider's shape, system prompt first."""
+    result: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    unanswered: dict[str, None] = {}
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            for item in message.content:
+                unanswered.pop(item.tool_call_id, None)
+            result.extend(_tool_result(item) for item in message.content)
+            continue
+        _answer(unanswered, result)
+        result.extend(_message(message))
+        if isinstance(message, AssistantMessage):
+            calls = (c for c in message.content if isinstance(c, ToolCallContent))
+            unanswered = dict.fromkeys(call.tool_call_id for call in calls)
+    _answer(unanswered, result)
+    return result
+
+
+def _answer(unanswered: dict[str, None], result: list[dict[str, Any]]) -> None:
+    result.extend(
+        {"role": "tool", "tool_call_id": call_id, "content": NO_RESULT} for call_id in unanswered
+    )
+    unanswered.clear()
+
+
+def _message(message: SystemMessage | UserMessage | AssistantMessage) -> list[dict[str, Any]]:
+    match message:
+        case SystemMessage():
+            return [{"role": "system", "content": message.content}]
+        case UserMessage():
+            return [{"role": "user", "content": _user_content(message)}]
+        case AssistantMessage():
+            return _assistant(message)
+        case _:
+            assert_never(message)
+
+
+def _user_content(message: UserMessage) -> str | list[dict[str, Any]]:
+    parts = message.content
+    if all(isinstance(part, TextContent) for part in parts):
+        return "\n\n".join(part.text for part in parts if isinstance(part, TextContent))
+    return [
+        {"type": "text", "text": part.text} if isinstance(part, TextContent) else _file(part)
+        for part in parts
+    ]
+
+
+def _file(part: FileContent) -> dict[str, Any]:
+    kind = part.media_type.partition("/")[0]
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": part.url}}
+    data = part.url.partition(",")[2]
+    if kind == "audio" and part.url.startswith("data:"):
+        audio_format = "wav" if "wav" in part.media_type else "mp3"
+        return {"type": "input_audio", "input_audio": {"data": data, "format": audio_format}}
+    if part.url.startswith("data:"):
+        name = part.filename or "file"
+        return {"type": "file", "file": {"filename": name, "file_data": part.url}}
+    return {"type": "text", "text": f"[{part.filename or 'file'} ({part.media_type}): {part.url}]"}
+
+
+def _assistant(message: AssistantMessage) -> list[dict[str, Any]]:
+    text = "".join(part.text for part in message.content if isinstance(part, TextContent))
+    calls = [_tool_call(part) for part in message.content if isinstance(part, ToolCallContent)]
+    if not text and not calls:
+        return []
+    result: dict[str, Any] = {"role": "assistant", "content": text or None}
+    if calls:
+        result["tool_calls"] = calls
+    return [result]
+
+
+def _tool_call(part: ToolCallContent) -> dict[str, Any]:
+    function = {"name": part.tool_name, "arguments": json.dumps(part.input)}
+    return {"id": part.tool_call_id, "type": "function", "function": function}
+
+
+def _tool_result(part: ToolResultContent) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": part.tool_call_id, "content": result_text(part)}
+
+
+def result_text(part: ToolResultContent) -> str:
+    """A tool result as the text a model reads."""
+    match part.kind:
+        case "text" | "error-text":
+            return part.value if isinstance(part.value, str) else json.dumps(part.value)
+        case "json":
+            return json.dumps(part.value)
+        case "execution-denied":
+            return part.value if isinstance(part.value, str) and part.value else DENIED
+        case _:
+            assert_never(part.kind)
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    function = {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": dict(spec.input_schema),
+    }
+    return {"type": "function", "function": function}
+
+
+def _tool_choice(choice: str | NamedTool) -> str | Mapping[str, Any]:
+    if isinstance(choice, NamedTool):
+        return {"type": "function", "function": {"name": choice.tool_name}}
+    return choice

@@ -1,0 +1,324 @@
+"""Chat-completion chunks as model events.
+
+Owns the decoding of the payloads of one call and the bookkeeping between them: which text or
+reasoning part is open, which tool calls are being written, the usage and the finish reason. It is
+pure (bytes in, events out) and leaves connections, aborts and HTTP errors to `openai_chat.py`.
+Invariant: the events of `feed` and `end` together keep the contract of `base.py`; the terminal
+event comes from `end`, or from `feed` when the provider reports an error inside the stream.
+"""
+
+from __future__ import annotations
+
+import json as stdlib_json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import ModelError
+from thinkwell.core.ids import new_id
+from thinkwell.messages.usage import Usage
+from thinkwell.models.base import (
+    Failure,
+    Finish,
+    FinishReason,
+    ModelEvent,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputStart,
+)
+from thinkwell.models.sse import SsePayloads
+
+_FINISH_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content-filter",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+}
+RETRYABLE_STATUSES = frozenset({408, 409, 429})
+_RETRYABLE_KINDS = frozenset(
+    {"server_error", "rate_limit_exceeded", "overloaded_error", "timeout", "internal_error"}
+)
+_BODY_LIMIT = 2_000
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _ToolDelta(msgspec.Struct, gc=False):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct, gc=False):
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolDelta] | None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _InputDetails(msgspec.Struct, gc=False):
+    cached_tokens: int | None = None
+
+
+class _OutputDetails(msgspec.Struct, gc=False):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: _InputDetails | None = None
+    completion_tokens_details: _OutputDetails | None = None
+
+
+class _Chunk(msgspec.Struct, gc=False):
+    id: str | None = None
+    model: str | None = None
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+
+
+class _OpenCall:
+    """A tool call whose arguments are still coming."""
+
+    __slots__ = ("arguments", "id", "name", "started")
+
+    def __init__(self, call_id: str) -> None:
+        self.id = call_id
+        self.name = ""
+        self.arguments: list[str] = []
+        self.started = False
+
+
+_decode = msgspec.json.Decoder(_Chunk).decode
+
+
+class ChatStream:
+    """The state of one streamed call. `done` is true once nothing more is to be read."""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+        self._payloads = SsePayloads()
+        self._text_id = ""
+        self._reasoning_id = ""
+        self._parts = 0
+        self._calls: list[_OpenCall] = []
+        self._call_at: dict[int, _OpenCall] = {}
+        self._raw_reason: str | None = None
+        self._usage: _Usage | None = None
+        self._response_id: str | None = None
+        self._model_id: str | None = None
+        self._saw_choice = False
+        self.done = False
+        self.failed = False
+
+    def feed(self, chunk: bytes) -> list[ModelEvent]:
+        """The events of one socket chunk."""
+        return self._decode_all(self._payloads.feed(chunk))
+
+    def end(self, headers: Mapping[str, str], warnings: tuple[str, ...]) -> list[ModelEvent]:
+        """The last events, once the stream is over; the final one is terminal."""
+        events = self._decode_all(self._payloads.flush())
+        if self.failed:
+            return events
+        if problem := self._problem():
+            error = ModelError(problem, provider=self._provider, retryable=True)
+            return [*events, Failure(error)]
+        self._close_part(events)
+        for call in self._calls:
+            self._start_call(call, events)
+            events.append(ToolCall(call.id, call.name, "".join(call.arguments)))
+        events.append(
+            Finish(
+                reason=self._reason(),
+                raw_reason=self._raw_reason or "",
+                usage=_usage(self._usage),
+                response_id=self._response_id,
+                model_id=self._model_id,
+                headers=headers,
+                warnings=warnings,
+            )
+        )
+        return events
+
+    def _decode_all(self, payloads: list[bytes]) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        for payload in payloads:
+            if self.done:
+                break
+            if payload == b"[DONE]":
+                self.done = True
+                break
+            if not payload:
+                continue
+            try:
+                chunk = _decode_chunk(payload)
+            except ValueError as error:
+                self._fail(_unusable(self._provider, payload, error), events)
+                break
+            if chunk.error is not None:
+                self._fail(stream_error(self._provider, chunk.error), events)
+                break
+            self._take(chunk, events)
+        return events
+
+    def _take(self, chunk: _Chunk, events: list[ModelEvent]) -> None:
+        if chunk.choices:
+            choice = chunk.choices[0]
+            self._saw_choice = True
+            if choice.delta is not None:
+                self._take_delta(choice.delta, events)
+            if choice.finish_reason:
+                self._raw_reason = choice.finish_reason
+        if chunk.usage is not None:
+            self._usage = chunk.usage
+        if self._response_id is None:
+            self._response_id = chunk.id
+            self._model_id = chunk.model
+
+    def _take_delta(self, delta: _Delta, events: list[ModelEvent]) -> None:
+        if thought := delta.reasoning_content or delta.reasoning:
+            if not self._reasoning_id:
+                self._open_reasoning(events)
+            events.append(ReasoningDelta(self._reasoning_id, thought))
+        if text := delta.content or delta.refusal:
+            if not self._text_id:
+                self._open_text(events)
+            events.append(TextDelta(self._text_id, text))
+        for call in delta.tool_calls or ():
+            self._take_call(call, events)
+
+    def _open_text(self, events: list[ModelEvent]) -> None:
+        self._close_part(events)
+        self._text_id = f"txt-{self._parts}"
+        self._parts += 1
+        events.append(TextStart(self._text_id))
+
+    def _open_reasoning(self, events: list[ModelEvent]) -> None:
+        self._close_part(events)
+        self._reasoning_id = f"rsn-{self._parts}"
+        self._parts += 1
+        events.append(ReasoningStart(self._reasoning_id))
+
+    def _close_part(self, events: list[ModelEvent]) -> None:
+        if self._text_id:
+            events.append(TextEnd(self._text_id))
+            self._text_id = ""
+        elif self._reasoning_id:
+            events.append(ReasoningEnd(self._reasoning_id))
+            self._reasoning_id = ""
+
+    def _take_call(self, delta: _ToolDelta, events: list[ModelEvent]) -> None:
+        self._close_part(events)
+        call = self._find_call(delta)
+        function = delta.function or _Function()
+        if function.name and not call.name:
+            call.name = function.name
+            self._start_call(call, events)
+        if function.arguments:
+            call.arguments.append(function.arguments)
+            if call.started:
+                events.append(ToolInputDelta(call.id, function.arguments))
+
+    def _find_call(self, delta: _ToolDelta) -> _OpenCall:
+        index = delta.index
+        if index is None:
+            # Providers that leave the index out send an id with each new call.
+            index = len(self._calls) if delta.id or not self._calls else len(self._calls) - 1
+        call = self._call_at.get(index)
+        # Some providers give every parallel call the index 0; a new id tells them apart.
+        if call is None or (delta.id and delta.id != call.id):
+            call = self._call_at[index] = _OpenCall(delta.id or f"call_{new_id()}")
+            self._calls.append(call)
+        return call
+
+    def _start_call(self, call: _OpenCall, events: list[ModelEvent]) -> None:
+        if call.started:
+            return
+        call.started = True
+        events.append(ToolInputStart(call.id, call.name))
+        events.extend(ToolInputDelta(call.id, piece) for piece in call.arguments)
+
+    def _fail(self, error: ModelError, events: list[ModelEvent]) -> None:
+        self.done = self.failed = True
+        events.append(Failure(error))
+
+    def _problem(self) -> str | None:
+        if not self._saw_choice:
+            return f"{self._provider} answered with an empty stream."
+        if not self.done and self._raw_reason is None:
+            return f"The stream from {self._provider} ended in the middle of the answer."
+        return None
+
+    def _reason(self) -> FinishReason:
+        reason = _FINISH_REASONS.get(self._raw_reason or "", "other")
+        return "tool-calls" if self._calls and reason == "stop" else reason
+
+
+def stream_error(provider: str, error: Any) -> ModelError:
+    """The error object a provider sent instead of an answer."""
+    fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
+    code = fields.get("code")
+    status = code if isinstance(code, int) else None
+    kinds = {str(code), str(fields.get("type"))}
+    return ModelError(
+        f"{provider} reported an error: {fields.get('message') or fields}",
+        provider=provider,
+        status=status,
+        body=msgspec.json.encode(error).decode()[:_BODY_LIMIT],
+        retryable=is_retryable(status) or bool(kinds & _RETRYABLE_KINDS),
+    )
+
+
+def is_retryable(status: int | None) -> bool:
+    """Whether the same request may succeed later."""
+    return status is not None and (status in RETRYABLE_STATUSES or status >= 500)
+
+
+def _decode_chunk(payload: bytes) -> _Chunk:
+    try:
+        return _decode(payload)
+    except ValueError:
+        # Half of a surrogate pair, when an emoji was cut between two deltas: msgspec refuses it.
+        return msgspec.convert(json.to_jsonable(stdlib_json.loads(payload)), _Chunk)
+
+
+def _unusable(provider: str, payload: bytes, error: Exception) -> ModelError:
+    return ModelError(
+        f"{provider} sent a chunk that cannot be read: {error}",
+        provider=provider,
+        body=payload[:_BODY_LIMIT].decode(errors="replace"),
+    )
+
+
+def _usage(usage: _Usage | None) -> Usage:
+    if usage is None:
+        return Usage()
+    inputs, outputs = usage.prompt_tokens_details, usage.completion_tokens_details
+    return Usage(
+        input_tokens=usage.prompt_tokens,
+        output_tokens=usage.completion_tokens,
+        total_tokens=usage.total_tokens,
+        reasoning_tokens=outputs.reasoning_tokens if outputs else None,
+        cached_input_tokens=inputs.cached_tokens if inputs else None,
+    )

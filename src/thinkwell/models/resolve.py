@@ -1,0 +1,139 @@
+"""What a user wrote as a model, as a `Model`.
+
+Accepted: a `Model`, a pydantic-ai model object, a list of these (a fallback chain), or a string:
+`demo`; `openai-chat:NAME` (honours `OPENAI_BASE_URL`); a preset such as `ollama:NAME`; and
+`provider:NAME` or `pydantic-ai/provider:NAME` for every provider that pydantic-ai knows. Strings
+are case-sensitive. Nothing is contacted here. `ModelPool` keeps resolved strings, so that calls
+share connections, and closes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+from thinkwell.core.errors import ConfigurationError, MissingExtraError
+from thinkwell.models.base import Model
+from thinkwell.models.fallback import FallbackModel, close_model
+from thinkwell.models.pydantic_ai import PydanticAIModel, infer, is_pydantic_ai_model
+
+ModelLike: TypeAlias = "str | Model | Sequence[str | Model | Any] | Any"
+"""A string, a `Model`, a pydantic-ai model, or a list of these."""
+
+_BRIDGE = "pydantic-ai/"
+_FORMS = (
+    'Write "openai-chat:NAME", a preset such as "ollama:NAME", "provider:NAME" for a provider that '
+    'pydantic-ai knows, "demo", or pass a model object.'
+)
+
+
+class Preset(msgspec.Struct, frozen=True):
+    """A provider that speaks OpenAI's chat completions."""
+
+    base_url: str
+    key_variable: str = ""
+    """The environment variable with the key; empty if it needs none."""
+    url_variable: str = ""
+    """The environment variable that moves it elsewhere."""
+
+
+PRESETS: dict[str, Preset] = {
+    "cerebras": Preset("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    "deepseek": Preset("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "fireworks": Preset("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    "groq": Preset("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "lmstudio": Preset("http://127.0.0.1:1234/v1", url_variable="LMSTUDIO_BASE_URL"),
+    "ollama": Preset("http://127.0.0.1:11434/v1", url_variable="OLLAMA_BASE_URL"),
+    "openrouter": Preset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "together": Preset("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "vllm": Preset("http://127.0.0.1:8000/v1", url_variable="VLLM_BASE_URL"),
+}
+
+
+def resolve_model(like: ModelLike) -> Model:
+    """The model `like` stands for. Raises `ConfigurationError` with the right forms."""
+    if isinstance(like, str):
+        return _from_string(like)
+    if is_pydantic_ai_model(like):
+        return PydanticAIModel(cast("Any", like))
+    if isinstance(like, Model) and not isinstance(like, type):
+        return like
+    if isinstance(like, list | tuple):
+        return FallbackModel([resolve_model(item) for item in cast("list[ModelLike]", like)])
+    raise ConfigurationError(f"{like!r} is no model. {_FORMS}")
+
+
+class ModelPool:
+    """Resolves strings once and owns the models it made."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, Model] = {}
+
+    def resolve(self, like: ModelLike) -> Model:
+        """Like `resolve_model`, but the same string gives the same model."""
+        if isinstance(like, str):
+            model = self._models.get(like)
+            if model is None:
+                model = self._models[like] = resolve_model(like)
+            return model
+        if isinstance(like, list | tuple):
+            return FallbackModel([self.resolve(item) for item in cast("list[ModelLike]", like)])
+        return resolve_model(like)
+
+    async def aclose(self) -> None:
+        """Close the connections of the models made here. Models handed in stay open."""
+        models, self._models = self._models, {}
+        for model in models.values():
+            await close_model(model)
+
+
+def _from_string(name: str) -> Model:
+    if name == "demo":
+        from thinkwell.models.demo import DemoModel
+
+        return DemoModel()
+    provider, _, model_id = name.removeprefix(_BRIDGE).partition(":")
+    if not provider or not model_id:
+        raise ConfigurationError(f"{name!r} names no model. {_FORMS}")
+    if name.startswith(_BRIDGE):
+        return _through_bridge(name.removeprefix(_BRIDGE))
+    if provider == "openai-chat":
+        from thinkwell.models.openai_chat import OpenAIChatModel
+
+        return OpenAIChatModel(model_id)
+    if provider in PRESETS:
+        return _from_preset(provider, model_id)
+    return _through_bridge(name)
+
+
+def _from_preset(provider: str, model_id: str) -> Model:
+    from thinkwell.models.openai_chat import OpenAIChatModel
+
+    preset = PRESETS[provider]
+    key = os.environ.get(preset.key_variable, "") if preset.key_variable else ""
+    if preset.key_variable and not key:
+        raise ConfigurationError(
+            f"The model '{provider}:{model_id}' needs a key. Set {preset.key_variable}."
+        )
+    moved = os.environ.get(preset.url_variable) if preset.url_variable else None
+    return OpenAIChatModel(
+        model_id, base_url=moved or preset.base_url, api_key=key, provider=provider
+    )
+
+
+def _through_bridge(name: str) -> Model:
+    try:
+        return infer(name)
+    except MissingExtraError:
+        raise
+    except ImportError as error:
+        provider = name.partition(":")[0]
+        raise ConfigurationError(
+            f"The model {name!r} needs the client library of {provider!r}. "
+            f"Install it with: pip install 'pydantic-ai-slim[{provider}]'. ({error})"
+        ) from error
+    except Exception as error:
+        raise ConfigurationError(f"The model {name!r} cannot be used: {error} {_FORMS}") from error

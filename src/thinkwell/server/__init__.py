@@ -1,0 +1,1 @@
+"""The edge: sockets and HTTP in, frames out. It knows agents only through `HostClient`."""

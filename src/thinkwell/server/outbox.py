@@ -1,0 +1,60 @@
+"""Frames waiting for one socket.
+
+`push` is the `FrameSink` the host gets: it never blocks and never raises. `write` is the body of
+the connection's writer task. A client that cannot keep up is cut off instead of filling the memory;
+its agent goes on and the client resumes from the journal when it reconnects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from thinkwell.server.asgi import Send
+
+MAX_FRAMES = 10_000
+MAX_CHARACTERS = 8 * 1024 * 1024
+
+
+class Outbox:
+    """A bounded queue of frame texts with one reader."""
+
+    def __init__(self) -> None:
+        self._frames: deque[str] = deque()
+        self._characters = 0
+        self._filled = asyncio.Event()
+        self._closed = False
+        self.overflowed = asyncio.Event()
+        """Set once the client is too far behind; nothing is queued from then on."""
+
+    def push(self, frames: Sequence[str]) -> None:
+        """Queue frames behind the ones that wait already."""
+        if self._closed:
+            return
+        self._frames.extend(frames)
+        self._characters += sum(map(len, frames))
+        # One batch may be larger than the limit (a long transcript); it only has to be the first.
+        behind = len(self._frames) - len(frames)
+        if behind and (len(self._frames) > MAX_FRAMES or self._characters > MAX_CHARACTERS):
+            self.close()
+            self.overflowed.set()
+            return
+        self._filled.set()
+
+    def close(self) -> None:
+        """Drop what waits and take nothing more. Idempotent."""
+        self._closed = True
+        self._frames.clear()
+        self._filled.set()
+
+    async def write(self, send: Send) -> None:
+        """Send frames in order until the outbox is closed or the socket fails."""
+        frames = self._frames
+        while not self._closed:
+            while frames:
+                frame = frames.popleft()
+                self._characters -= len(frame)
+                await send({"type": "websocket.send", "text": frame})
+            self._filled.clear()
+            await self._filled.wait()

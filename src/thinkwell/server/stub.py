@@ -1,0 +1,71 @@
+"""A stand-in for one agent: looks like its class, calls go through the host.
+
+Only public async methods cross; everything else raises an `AttributeError` that says what to write
+instead. Nothing is contacted until a method is called.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from thinkwell.host.client import AgentAddress, HostClient
+
+_ITERATOR_NAMES = ("AsyncIterator", "AsyncGenerator", "AsyncIterable")
+
+
+class AgentStub:
+    """What `app.agent(cls, name)` returns."""
+
+    def __init__(self, cls: type, address: AgentAddress, host: Callable[[], HostClient]) -> None:
+        self._cls = cls
+        self._address = address
+        self._host = host
+
+    def __repr__(self) -> str:
+        return f"<stub of {self._cls.__name__} {self._address.name!r}>"
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        member = inspect.getattr_static(self._cls, method, None)
+        if member is None:
+            raise AttributeError(f"{self._cls.__name__} has no method {method!r}.")
+        function = inspect.unwrap(member) if callable(member) else member
+        if _is_iterator(function):
+            return self._iterator(method)
+        if inspect.iscoroutinefunction(function):
+            return self._call(method)
+        raise AttributeError(self._explain(method))
+
+    def _call(self, method: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await self._host().call(self._address, method, args, kwargs)
+
+        return call
+
+    def _iterator(self, method: str) -> Callable[..., AsyncIterator[Any]]:
+        def iterate(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            return self._host().iterate(self._address, method, args, kwargs)
+
+        return iterate
+
+    def _explain(self, member: str) -> str:
+        name = self._cls.__name__
+        agent = f'app.agent({name}, "{self._address.name}")'
+        return (
+            f"`{agent}.{member}` does not work: only async methods can be called from outside an "
+            f"agent. Add `async def read_{member}(self): return self.{member}` to {name} and "
+            f"write `await {agent}.read_{member}()`."
+        )
+
+
+def _is_iterator(function: Any) -> bool:
+    """Whether calling it gives an async iterator: a generator, or annotated to return one."""
+    if inspect.isasyncgenfunction(function):
+        return True
+    if inspect.iscoroutinefunction(function) or not inspect.isfunction(function):
+        return False
+    returns = str(function.__annotations__.get("return", ""))
+    return any(name in returns for name in _ITERATOR_NAMES)

@@ -1,0 +1,83 @@
+"""Message contents by (seq, version): stored text, decoded form and what was made of it.
+
+A turn reads a window of messages of which nearly all are old; this makes the old ones free. `seq`
+stands for the id, because an id can be deleted and used again while a seq cannot. Only committed
+contents may be put in: a rolled-back write gives its seq and version back. Bounded by entries and
+by bytes, oldest use goes first. One cache may serve many sessions.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from thinkwell.messages.convert import to_model_messages
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.model_messages import ModelMessage
+from thinkwell.session.rows import StoredMessage
+
+T = TypeVar("T")
+
+
+class CachedMessage:
+    """The content of one version of a message. `message` is None for a row that is no message."""
+
+    __slots__ = ("made", "message", "text", "version")
+
+    def __init__(self, version: int, text: str, message: UIMessage | None) -> None:
+        self.version = version
+        self.text = text
+        self.message = message
+        self.made: dict[str, Any] = {}
+
+
+class MessageCache:
+    """A bounded store of message contents, least recently used out first."""
+
+    def __init__(self, *, max_entries: int = 4096, max_bytes: int = 16 * 1024 * 1024) -> None:
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._entries: OrderedDict[int, CachedMessage] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, seq: int, version: int) -> CachedMessage | None:
+        """The content of that version, if it is here."""
+        entry = self._entries.get(seq)
+        if entry is None or entry.version != version:
+            return None
+        self._entries.move_to_end(seq)
+        return entry
+
+    def put(self, seq: int, entry: CachedMessage) -> None:
+        """Keep a committed content. An older version of the same row goes."""
+        self._drop(seq)
+        self._entries[seq] = entry
+        self._bytes += len(entry.text)
+        while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
+            self._drop(next(iter(self._entries)))
+
+    def model_messages(self, stored: StoredMessage) -> tuple[ModelMessage, ...]:
+        """The message as a model sees it, converted once per version."""
+        return self.converted(stored, to_model_messages, variant="model")
+
+    def converted(
+        self, stored: StoredMessage, convert: Callable[[UIMessage], T], *, variant: str
+    ) -> T:
+        """What `convert` makes of the message, made once per version and variant.
+
+        `variant` names the conversion: the same variant must always mean the same function.
+        """
+        entry = self.get(stored.seq, stored.version)
+        if entry is None:
+            return convert(stored.message)
+        if variant not in entry.made:
+            entry.made[variant] = convert(stored.message)
+        return cast("T", entry.made[variant])
+
+    def _drop(self, seq: int) -> None:
+        if (entry := self._entries.pop(seq, None)) is not None:
+            self._bytes -= len(entry.text)

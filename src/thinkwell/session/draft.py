@@ -1,0 +1,77 @@
+"""A message made ready for its row: sanitised, within the size limit, encoded and measured.
+
+Pure. Everything that can be wrong with a message itself is found here, before anything is written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import ReservedIdError, SessionError
+from thinkwell.messages.limits import enforce_row_size_limit
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.sanitize import sanitize_message
+from thinkwell.messages.tokens import estimate_one_message_tokens
+
+RESERVED_PREFIXES = ("compaction_", "stub-")
+"""Ids that begin like this belong to overlays and placeholders, never to stored messages."""
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written into a message's row."""
+
+    id: str
+    """The message's id."""
+    role: str
+    """Who speaks."""
+    content: str
+    """The stored JSON."""
+    bytes: int
+    """Its length in UTF-8."""
+    tokens: int
+    """The estimate."""
+
+
+def make_draft(message: UIMessage) -> Draft:
+    """The row content of a message. Raises `SessionError` or `MessageTooLargeError`."""
+    _check_shape(cast("dict[str, Any]", message))
+    fitting = enforce_row_size_limit(sanitize_message(_encodable(message)))
+    encoded = json.dump_bytes(fitting)
+    return Draft(
+        id=fitting["id"],
+        role=fitting["role"],
+        content=encoded.decode(),
+        bytes=len(encoded),
+        tokens=estimate_one_message_tokens(fitting),
+    )
+
+
+def make_new_draft(message: UIMessage) -> Draft:
+    """The row content of a message that may be added. Raises `ReservedIdError` too."""
+    draft = make_draft(message)
+    if draft.id.startswith(RESERVED_PREFIXES):
+        raise ReservedIdError(
+            f"The message id {draft.id!r} begins with a prefix that Thinkwell keeps for itself "
+            f"({', '.join(RESERVED_PREFIXES)}). Choose another id."
+        )
+    return draft
+
+
+def _check_shape(message: dict[str, Any]) -> None:
+    message_id = message.get("id")
+    if not isinstance(message_id, str) or not message_id:
+        raise SessionError(f"A message needs a non-empty string id, not {message_id!r}.")
+    if not isinstance(message.get("role"), str) or not isinstance(message.get("parts"), list):
+        raise SessionError(f"Message {message_id!r} needs a string `role` and a list of `parts`.")
+
+
+def _encodable(message: UIMessage) -> UIMessage:
+    """The message itself, or a copy in plain JSON if it holds what UTF-8 or JSON cannot."""
+    try:
+        json.dump_bytes(message)
+    except (TypeError, UnicodeEncodeError):
+        return cast("UIMessage", json.to_jsonable(message))
+    return message

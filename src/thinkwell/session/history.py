@@ -1,0 +1,215 @@
+"""Reading the message tree of one session.
+
+Owned here: the head, paths, the window at the end of a path, and contents in bounded batches.
+Walks give rows without content; contents come from the cache or in batches of at most 50 rows and
+4 MiB. A window costs what it holds, whatever lies above it. Reads take a `Reader` (a transaction
+sees its own writes); without one they see the last commit, and paths longer than `LONG_PATH` are
+read away from the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from thinkwell.core import json
+from thinkwell.core.errors import CorruptTreeError
+from thinkwell.messages.message import UIMessage
+from thinkwell.session.cache import CachedMessage, MessageCache
+from thinkwell.session.rows import MessageRow, RecentHistory, StoredMessage
+from thinkwell.store.base import Params, Reader, Row, Store
+
+BATCH_ROWS = 50
+BATCH_BYTES = 4 * 1024 * 1024
+LONG_PATH = 256
+
+
+class History:
+    """The reading side of one session's tree."""
+
+    def __init__(
+        self, store: Store, agent_id: str, session_id: str, *, cache: MessageCache
+    ) -> None:
+        self.cache = cache
+        self.scope: dict[str, str] = {"agent": agent_id, "session": session_id}
+        self._store = store
+
+    async def row(self, message_id: str, reader: Reader | None = None) -> MessageRow | None:
+        """Place and sizes of one message."""
+        return await self._one("message_row", {**self.scope, "id": message_id}, reader)
+
+    async def rows(self, ids: Sequence[str], reader: Reader | None = None) -> list[MessageRow]:
+        """Place and sizes of those ids that exist, oldest first."""
+        return await self._rows("message_rows", {**self.scope, "ids": json.dumps(ids)}, reader)
+
+    async def head(self, reader: Reader | None = None) -> MessageRow | None:
+        """Where the conversation stands: the active leaf if one is set, else the latest leaf."""
+        return await self._one("head_row", self.scope, reader)
+
+    async def latest_leaf(self, reader: Reader | None = None) -> MessageRow | None:
+        """The newest message."""
+        return await self._one("latest_leaf", self.scope, reader)
+
+    async def leaf(self, leaf_id: str | None, reader: Reader | None = None) -> MessageRow | None:
+        """The row of `leaf_id`, or the head for a falsy one."""
+        return await (self.row(leaf_id, reader) if leaf_id else self.head(reader))
+
+    async def children(
+        self, message_id: str | None, reader: Reader | None = None
+    ) -> list[MessageRow]:
+        """The rows below a message, oldest first; None gives the roots."""
+        if message_id is None:
+            return await self._rows("root_rows", self.scope, reader)
+        return await self._rows("child_rows", {**self.scope, "id": message_id}, reader)
+
+    async def has_children(self, message_id: str, reader: Reader) -> bool:
+        """Whether anything hangs under a message."""
+        found = await reader.fetch_one("first_child", {**self.scope, "id": message_id})
+        return found is not None
+
+    async def path(
+        self, leaf_id: str | None = None, reader: Reader | None = None
+    ) -> list[MessageRow]:
+        """The path from the root to a leaf, [] for an unknown one. A broken tree raises."""
+        leaf = await self.leaf(leaf_id, reader)
+        if leaf is None:
+            return []
+        rows = await self._rows(
+            "path_rows", {**self.scope, "leaf": leaf.id}, reader, long=leaf.depth > LONG_PATH
+        )
+        if rows and rows[-1].parent_id is not None:
+            raise _broken(rows[-1])
+        rows.reverse()
+        return rows
+
+    async def recent(
+        self,
+        leaf_id: str | None = None,
+        *,
+        max_bytes: int,
+        min_recent: int = 1,
+        reader: Reader | None = None,
+    ) -> RecentHistory:
+        """The longest end of a path within `max_bytes`, at least `min_recent` messages of it."""
+        leaf = await self.leaf(leaf_id, reader)
+        if leaf is None:
+            return RecentHistory(messages=[], truncated=False, total_content_bytes=0)
+        rows = await self._rows(
+            "recent_rows",
+            {
+                **self.scope,
+                "leaf": leaf.id,
+                "leaf_cum_bytes": leaf.cum_bytes,
+                "max_bytes": max_bytes,
+                "min_recent": min_recent,
+            },
+            reader,
+        )
+        rows.reverse()
+        truncated = bool(rows) and rows[0].parent_id is not None
+        if truncated and rows[0].depth <= 1:
+            raise _broken(rows[0])
+        return RecentHistory(
+            messages=await self.load(rows, reader),
+            truncated=truncated,
+            total_content_bytes=leaf.cum_bytes,
+        )
+
+    async def load(
+        self, rows: Sequence[MessageRow], reader: Reader | None = None
+    ) -> list[StoredMessage]:
+        """The rows with their contents, in order. Rows that hold no message are left out."""
+        found: dict[int, CachedMessage] = {}
+        missing: list[MessageRow] = []
+        for row in rows:
+            if (entry := self.cache.get(row.seq, row.version)) is not None:
+                found[row.seq] = entry
+            else:
+                missing.append(row)
+        for batch in batches(missing):
+            found.update(await self._contents(batch, reader, long=len(rows) > LONG_PATH))
+        return [
+            _stored(row, entry.message, entry)
+            for row in rows
+            if (entry := found.get(row.seq)) is not None and entry.message is not None
+        ]
+
+    async def _contents(
+        self, batch: Sequence[MessageRow], reader: Reader | None, *, long: bool
+    ) -> dict[int, CachedMessage]:
+        params = {**self.scope, "ids": json.dumps([row.id for row in batch])}
+        found: dict[int, CachedMessage] = {}
+        for row in await self._fetch("message_contents", params, reader, long=long):
+            text: str = row["content"]
+            entry = CachedMessage(row["version"], text, _decode(text))
+            found[row["seq"]] = entry
+            if reader is None:  # a transaction may still be rolled back
+                self.cache.put(row["seq"], entry)
+        return found
+
+    async def _one(self, query: str, params: Params, reader: Reader | None) -> MessageRow | None:
+        row = await (self._store if reader is None else reader).fetch_one(query, params)
+        return None if row is None else MessageRow.from_row(row)
+
+    async def _rows(
+        self, query: str, params: Params, reader: Reader | None, *, long: bool = False
+    ) -> list[MessageRow]:
+        rows = await self._fetch(query, params, reader, long=long)
+        return [MessageRow.from_row(row) for row in rows]
+
+    async def _fetch(
+        self, query: str, params: Params, reader: Reader | None, *, long: bool
+    ) -> Sequence[Row]:
+        if reader is not None:
+            return await reader.fetch_all(query, params)
+        if long:
+            return await self._store.fetch_in_background(query, params)
+        return await self._store.fetch_all(query, params)
+
+
+def batches(rows: Sequence[MessageRow]) -> Iterator[list[MessageRow]]:
+    """The rows in groups of at most 50 and at most 4 MiB of content (one row may be larger)."""
+    batch: list[MessageRow] = []
+    size = 0
+    for row in rows:
+        if batch and (len(batch) == BATCH_ROWS or size + row.bytes > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row.bytes
+    if batch:
+        yield batch
+
+
+def _decode(text: str) -> UIMessage | None:
+    """The message in a row, or None if the row holds none: such a row is skipped, never fatal."""
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    data = cast("dict[str, Any]", value)
+    strings = isinstance(data.get("id"), str) and isinstance(data.get("role"), str)
+    return cast("UIMessage", data) if strings and isinstance(data.get("parts"), list) else None
+
+
+def _stored(row: MessageRow, message: UIMessage, entry: CachedMessage) -> StoredMessage:
+    return StoredMessage(
+        seq=row.seq,
+        id=row.id,
+        parent_id=row.parent_id,
+        version=entry.version,
+        depth=row.depth,
+        bytes=row.bytes,
+        tokens=row.tokens,
+        message=message,
+        text=entry.text,
+    )
+
+
+def _broken(row: MessageRow) -> CorruptTreeError:
+    return CorruptTreeError(
+        f"The message tree is broken at {row.id!r}: its parent {row.parent_id!r} is missing "
+        "or was added after it."
+    )

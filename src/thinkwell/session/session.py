@@ -1,0 +1,169 @@
+"""The session of one agent as its users see it: read the history, write messages.
+
+Owned here: the names of spec/03 §2 and §12 and the way a write reaches the database. Each write
+is one unit of work handed to `write`; the turn's journal passes its group commit there, a session
+on its own opens a transaction per call. The methods that take a transaction come from
+`MessageTree` and are for callers that commit messages together with something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from thinkwell.core import json
+from thinkwell.core.clock import Clock, SystemClock
+from thinkwell.messages.message import UIMessage
+from thinkwell.session.cache import MessageCache
+from thinkwell.session.history import History
+from thinkwell.session.rows import (
+    AUTO,
+    Appended,
+    MessageRow,
+    Parent,
+    RecentHistory,
+    RowStats,
+    StoredMessage,
+)
+from thinkwell.session.tree import Chain, ChainMode, MessageTree
+from thinkwell.store.base import Reader, Store, Transaction
+
+T = TypeVar("T")
+
+
+class Write(Protocol):
+    """Runs a unit of work in a transaction and returns once that is committed.
+
+    Contract: called once per write; the work runs at most once and only inside the transaction;
+    what it raises comes out here and none of its writes stay.
+    """
+
+    async def __call__(self, work: Callable[[Transaction], Awaitable[T]], /) -> T:
+        """Run `work` and return its result after the commit."""
+        ...
+
+
+class Session(MessageTree):
+    """One conversation of an agent. The id `""` is the agent's own; others are separate trees."""
+
+    def __init__(
+        self,
+        store: Store,
+        agent_id: str,
+        session_id: str = "",
+        *,
+        write: Write | None = None,
+        cache: MessageCache | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.cache = cache or MessageCache()
+        super().__init__(
+            History(store, agent_id, session_id, cache=self.cache), clock or SystemClock()
+        )
+        self._store = store
+        self._write: Write = write or self._in_own_transaction
+
+    async def append_message(self, message: UIMessage, parent: Parent = AUTO) -> Appended:
+        """Add a message below `parent`: the head (`AUTO`), nothing (None), or a message by id."""
+        return await self._write(lambda tx: self.append(tx, message, parent))
+
+    async def update_message(self, message: UIMessage) -> bool:
+        """Replace a message's content in place; False for an unknown id."""
+        return await self._write(lambda tx: self.update(tx, message))
+
+    async def upsert_message(self, message: UIMessage, parent: Parent = AUTO) -> Appended:
+        """Update the message if its id is known, else append it."""
+        return await self._write(lambda tx: self.upsert(tx, message, parent))
+
+    async def add_messages(
+        self, messages: Chain, parent: Parent = AUTO, *, mode: ChainMode = "append"
+    ) -> list[Appended]:
+        """Write a chain of messages, or what a function makes of the current history. No turn."""
+        return await self._write(lambda tx: self.add(tx, messages, parent, mode=mode))
+
+    async def delete_messages(self, ids: Sequence[str]) -> int:
+        """Remove just these messages; their children move up. How many were there."""
+        return await self._write(lambda tx: self.delete(tx, ids))
+
+    async def delete_branch(self, message_id: str) -> int:
+        """Remove a message and everything below it. How many that were."""
+        return await self._write(lambda tx: self.prune(tx, message_id))
+
+    async def clear_messages(self) -> int:
+        """Remove every message of this session. How many that were."""
+        return await self._write(self.clear)
+
+    async def set_active_leaf(self, message_id: str | None) -> None:
+        """Go on from this message: the next append hangs under it. None: the latest leaf."""
+        await self._write(lambda tx: self.pin(tx, message_id))
+
+    async def get_history(
+        self, leaf_id: str | None = None, *, reader: Reader | None = None
+    ) -> list[UIMessage]:
+        """The messages from the root to a leaf (default: the head), as copies; [] if unknown."""
+        rows = await self.history.path(leaf_id, reader)
+        return [_copy(stored) for stored in await self.history.load(rows, reader)]
+
+    async def get_stored_history(
+        self, leaf_id: str | None = None, *, reader: Reader | None = None
+    ) -> list[StoredMessage]:
+        """The same path as records with versions and sizes. Their messages must not be changed."""
+        return await self.history.load(await self.history.path(leaf_id, reader), reader)
+
+    async def get_recent_history(
+        self,
+        max_bytes: int,
+        min_recent: int = 1,
+        *,
+        leaf_id: str | None = None,
+        reader: Reader | None = None,
+    ) -> RecentHistory:
+        """The end of the path within a budget; its cost does not depend on what lies above."""
+        return await self.history.recent(
+            leaf_id, max_bytes=max_bytes, min_recent=min_recent, reader=reader
+        )
+
+    async def get_message(
+        self, message_id: str, *, reader: Reader | None = None
+    ) -> UIMessage | None:
+        """One message as a copy, or None."""
+        return await self._message_of(await self.history.row(message_id, reader), reader)
+
+    async def get_head(self, *, reader: Reader | None = None) -> MessageRow | None:
+        """Where the conversation stands, without content."""
+        return await self.history.head(reader)
+
+    async def get_latest_leaf(self, *, reader: Reader | None = None) -> UIMessage | None:
+        """The newest message as a copy, or None."""
+        return await self._message_of(await self.history.latest_leaf(reader), reader)
+
+    async def get_branches(
+        self, message_id: str | None, *, reader: Reader | None = None
+    ) -> list[UIMessage]:
+        """The alternatives below a message in creation order; None gives those of the beginning."""
+        rows = await self.history.children(message_id, reader)
+        return [_copy(stored) for stored in await self.history.load(rows, reader)]
+
+    async def get_path_length(
+        self, leaf_id: str | None = None, *, reader: Reader | None = None
+    ) -> int:
+        """How many messages the path to a leaf (default: the head) has."""
+        row = await self.history.leaf(leaf_id, reader)
+        return 0 if row is None else row.depth
+
+    async def get_history_row_stats(self, *, reader: Reader | None = None) -> list[RowStats]:
+        """Id, role and size of every message of the head's path, without reading contents."""
+        rows = await self.history.path(reader=reader)
+        return [RowStats(id=row.id, role=row.role, bytes=row.bytes) for row in rows]
+
+    async def _message_of(self, row: MessageRow | None, reader: Reader | None) -> UIMessage | None:
+        loaded = await self.history.load([row], reader) if row is not None else []
+        return _copy(loaded[0]) if loaded else None
+
+    async def _in_own_transaction(self, work: Callable[[Transaction], Awaitable[T]], /) -> T:
+        async with self._store.transaction() as tx:
+            return await work(tx)
+
+
+def _copy(stored: StoredMessage) -> UIMessage:
+    return json.loads(stored.text)

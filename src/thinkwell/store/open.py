@@ -1,0 +1,36 @@
+"""A store from its URL, the one place that knows which drivers exist."""
+
+from __future__ import annotations
+
+from thinkwell.core.errors import ConfigurationError
+from thinkwell.store.base import Store
+from thinkwell.store.sqlite import MEMORY, Durability, SqliteStore
+
+_FORMS = (
+    'Write "sqlite:///folder/file.db" for a path relative to the working directory, '
+    '"sqlite:////srv/file.db" for an absolute one, or "sqlite://:memory:" to keep nothing.'
+)
+
+
+def store_from_url(url: str, *, durability: Durability = "process") -> Store:
+    """The store a URL names, not opened yet. Raises `ConfigurationError` with the right forms."""
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme in ("postgresql", "postgres"):
+        raise ConfigurationError(
+            f"The store {scheme}:// is not built yet; use SQLite for now. {_FORMS}"
+        )
+    if not separator or scheme != "sqlite":
+        raise ConfigurationError(f"{url!r} is not a store Thinkwell knows. {_FORMS}")
+    if rest in (MEMORY, f"/{MEMORY}"):
+        return SqliteStore(MEMORY, durability=durability)
+    path = rest.removeprefix("/")
+    if path == rest or not path or path.endswith("/"):
+        raise ConfigurationError(f"{url!r} does not name a database file. {_FORMS}")
+    return SqliteStore(path, durability=durability)
+
+
+async def open_store(url: str, *, durability: Durability = "process") -> Store:
+    """The store a URL names, opened: locked and with its schema up to date."""
+    store = store_from_url(url, durability=durability)
+    await store.open()
+    return store

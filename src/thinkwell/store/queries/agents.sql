@@ -1,0 +1,31 @@
+-- name: claim_agent
+-- Take an agent: its row is made on the first claim, every claim raises the epoch.
+INSERT INTO agents (id, class, name, epoch, generation, state, created_at)
+VALUES (:id, :class, :name, 1, 0, NULL, :now)
+ON CONFLICT (id) DO UPDATE SET epoch = agents.epoch + 1
+RETURNING epoch, generation, state;
+
+-- name: agent_epoch
+-- The epoch one agent is owned under.
+SELECT epoch FROM agents WHERE id = :id;
+
+-- name: agent_epochs
+-- The epochs of several agents; ids is a JSON array.
+SELECT id, epoch FROM agents WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- name: agent_row
+-- All that is known of one agent.
+SELECT id, class, name, epoch, generation, state, created_at FROM agents WHERE id = :id;
+
+-- name: list_agents
+-- The catalogue, one page at a time: agents after an id.
+SELECT id, class, name, epoch, generation, created_at FROM agents
+WHERE id > :after ORDER BY id LIMIT :limit;
+
+-- name: set_agent_state
+-- Replace the state of an agent.
+UPDATE agents SET state = :state WHERE id = :id;
+
+-- name: bump_generation
+-- A clear: turns of earlier generations no longer count.
+UPDATE agents SET generation = generation + 1 WHERE id = :id RETURNING generation;

@@ -1,0 +1,40 @@
+-- The live journal (append-only, `pos` is its only key) and the packed streams of ended turns.
+
+-- name: append_journal
+-- Several chunks, or one event, of a running turn.
+INSERT INTO journal (agent, turn, seq_from, seq_to, kind, body)
+VALUES (:agent, :turn, :seq_from, :seq_to, :kind, :body);
+
+-- name: mark_journal
+-- An event whose position the caller needs.
+INSERT INTO journal (agent, turn, seq_from, seq_to, kind, body)
+VALUES (:agent, :turn, :seq, :seq, :kind, :body) RETURNING pos;
+
+-- name: read_journal
+-- The live journal of one turn, scanned from where the turn began.
+SELECT kind, body FROM journal WHERE pos >= :start AND agent = :agent AND turn = :turn ORDER BY pos;
+
+-- name: trim_journal
+-- Drop live rows older than every turn that may need recovery, a bounded piece at a time.
+DELETE FROM journal
+WHERE pos < COALESCE((SELECT MIN(journal_start) FROM turns WHERE status IN ('accepted', 'running')),
+                     (SELECT MAX(pos) + 1 FROM journal))
+  AND pos < (SELECT MIN(pos) + 2000 FROM journal);
+
+-- name: pack_journal
+-- The whole stream of an ended turn.
+INSERT INTO packed_journals (agent, turn, chunks, settled_at)
+VALUES (:agent, :turn, :chunks, :settled_at)
+ON CONFLICT (agent, turn) DO UPDATE SET chunks = excluded.chunks, settled_at = excluded.settled_at;
+
+-- name: packed_journal
+-- The stream of an ended turn.
+SELECT chunks FROM packed_journals WHERE agent = :agent AND turn = :turn;
+
+-- name: drop_old_packed_journals
+-- Streams past their retention.
+DELETE FROM packed_journals WHERE settled_at < :before;
+
+-- name: drop_packed_journals
+-- Every stream of one agent (clear).
+DELETE FROM packed_journals WHERE agent = :agent;

@@ -1,0 +1,62 @@
+-- Turn rows: one durable record per admitted execution.
+
+-- name: insert_turn
+-- Accept a turn.
+INSERT INTO turns (agent, id, trigger, status, generation, continuation, input, options, body,
+                   idempotency_key, metadata, message_ids, created_at)
+VALUES (:agent, :id, :trigger, :status, :generation, :continuation, :input, :options, :body,
+        :idempotency_key, :metadata, :message_ids, :created_at);
+
+-- name: turn_by_id
+-- One turn by its request id.
+SELECT * FROM turns WHERE agent = :agent AND id = :id;
+
+-- name: turn_by_key
+-- One turn by its idempotency key.
+SELECT * FROM turns WHERE agent = :agent AND idempotency_key = :key;
+
+-- name: newest_turn
+-- The turn accepted last.
+SELECT * FROM turns WHERE agent = :agent ORDER BY seq DESC LIMIT 1;
+
+-- name: unsettled_turns
+-- Turns that have not ended, in acceptance order.
+SELECT * FROM turns WHERE agent = :agent AND status IN ('accepted', 'running') ORDER BY seq;
+
+-- name: turns_owing_hooks
+-- Settled turns whose response hooks have not run.
+SELECT * FROM turns WHERE agent = :agent AND hooks_owed > 0 ORDER BY seq;
+
+-- name: agents_with_work
+-- Agents that must be awake after a start.
+SELECT agent FROM turns WHERE status IN ('accepted', 'running')
+UNION SELECT agent FROM turns WHERE hooks_owed > 0;
+
+-- name: start_attempt
+-- One more attempt of a turn begins.
+UPDATE turns SET status = 'running', attempt = :attempt, attempt_seq = :attempt_seq,
+                 message_id = :message_id, options = :options,
+                 journal_start = :journal_start, started_at = :started_at
+WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
+
+-- name: settle_turn
+-- The one way a turn ends.
+UPDATE turns SET status = :status, stop_reason = :stop_reason, error = :error,
+                 client_error = :client_error, usage = :usage,
+                 steps = :steps, hooks_owed = :hooks_owed, message_id = :message_id,
+                 settled_at = :settled_at
+WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
+
+-- name: request_cancel
+-- Somebody wants the turn to stop.
+UPDATE turns SET cancel_requested = :reason
+WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running') AND cancel_requested IS NULL;
+
+-- name: set_hooks_owed
+-- How often the response hooks may still be tried.
+UPDATE turns SET hooks_owed = :owed WHERE agent = :agent AND id = :id;
+
+-- name: skip_older_turns
+-- A clear: waiting and running turns of older generations end skipped.
+UPDATE turns SET status = 'skipped', stop_reason = 'cleared', settled_at = :settled_at
+WHERE agent = :agent AND status IN ('accepted', 'running') AND generation < :generation;

@@ -1,0 +1,123 @@
+-- The whole schema as it stands after every migration; a test holds the two together.
+-- Types are those both SQLite and PostgreSQL read alike; only the identity columns differ.
+-- Times are seconds since the epoch. JSON is TEXT.
+
+CREATE TABLE schema_version (
+    version INTEGER NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL
+);
+
+CREATE TABLE agents (
+    id TEXT NOT NULL PRIMARY KEY,
+    class TEXT NOT NULL,
+    name TEXT NOT NULL,
+    epoch BIGINT NOT NULL,
+    generation BIGINT NOT NULL DEFAULT 0,
+    state TEXT,
+    created_at DOUBLE PRECISION NOT NULL
+);
+
+CREATE TABLE sessions (
+    agent TEXT NOT NULL,
+    id TEXT NOT NULL,
+    active_leaf TEXT,
+    PRIMARY KEY (agent, id)
+);
+
+-- A child is always newer (seq) than its parent, so every walk along the tree ends.
+-- depth, cum_bytes and cum_tokens count the path from the root to the row, the row included.
+-- content stands last: reading the other columns then never touches its overflow pages.
+CREATE TABLE messages (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    id TEXT NOT NULL,
+    parent_id TEXT,
+    role TEXT NOT NULL,
+    depth BIGINT NOT NULL,
+    bytes BIGINT NOT NULL,
+    tokens BIGINT NOT NULL,
+    cum_bytes BIGINT NOT NULL,
+    cum_tokens BIGINT NOT NULL,
+    version BIGINT NOT NULL DEFAULT 1,
+    created_at DOUBLE PRECISION NOT NULL,
+    content TEXT NOT NULL,
+    UNIQUE (agent, session, id)
+);
+CREATE INDEX messages_by_parent ON messages (agent, session, parent_id);
+CREATE INDEX messages_by_age ON messages (agent, session, seq);
+
+CREATE TABLE turns (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    agent TEXT NOT NULL,
+    id TEXT NOT NULL,
+    trigger TEXT NOT NULL,
+    status TEXT NOT NULL
+        CHECK (status IN ('accepted', 'running', 'completed', 'error', 'aborted', 'skipped')),
+    generation BIGINT NOT NULL,
+    continuation BIGINT NOT NULL DEFAULT 0,
+    input TEXT,
+    options TEXT,
+    body TEXT,
+    idempotency_key TEXT,
+    metadata TEXT,
+    message_id TEXT,
+    message_ids TEXT,
+    attempt BIGINT NOT NULL DEFAULT 0,
+    attempt_seq BIGINT NOT NULL DEFAULT 0,
+    journal_start BIGINT,
+    cancel_requested TEXT,
+    error TEXT,
+    client_error TEXT,
+    stop_reason TEXT,
+    usage TEXT,
+    steps BIGINT NOT NULL DEFAULT 0,
+    hooks_owed BIGINT NOT NULL DEFAULT 0,
+    created_at DOUBLE PRECISION NOT NULL,
+    started_at DOUBLE PRECISION,
+    settled_at DOUBLE PRECISION,
+    UNIQUE (agent, id)
+);
+CREATE UNIQUE INDEX turns_by_key ON turns (agent, idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+CREATE INDEX turns_by_age ON turns (agent, seq);
+CREATE INDEX turns_unsettled ON turns (agent, seq) WHERE status IN ('accepted', 'running');
+CREATE INDEX turns_owing_hooks ON turns (agent, seq) WHERE hooks_owed > 0;
+
+-- Append-only while a turn runs. The position is its only key: an index by turn would cost every
+-- streamed chunk, and the turn row knows where its journal starts.
+CREATE TABLE journal (
+    pos INTEGER PRIMARY KEY,
+    agent TEXT NOT NULL,
+    turn TEXT NOT NULL,
+    seq_from BIGINT NOT NULL,
+    seq_to BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+
+CREATE TABLE packed_journals (
+    agent TEXT NOT NULL,
+    turn TEXT NOT NULL,
+    settled_at DOUBLE PRECISION NOT NULL,
+    chunks TEXT NOT NULL,
+    PRIMARY KEY (agent, turn)
+);
+
+CREATE TABLE tool_calls (
+    agent TEXT NOT NULL,
+    turn TEXT NOT NULL,
+    call_id TEXT NOT NULL,
+    tool_name TEXT NOT NULL,
+    input TEXT,
+    effect TEXT NOT NULL,
+    idempotency_key TEXT,
+    step BIGINT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('pending', 'settled')),
+    outcome TEXT,
+    output TEXT,
+    error TEXT,
+    claimed_at DOUBLE PRECISION NOT NULL,
+    settled_at DOUBLE PRECISION,
+    PRIMARY KEY (agent, turn, call_id)
+);

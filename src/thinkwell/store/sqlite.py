@@ -1,0 +1,213 @@
+"""The SQLite driver: one WAL file (or memory) for all agents of an app.
+
+Owned here: opening and closing, the pragmas, and which work runs where. Short statements run on
+the event loop's own connection; long reads, checkpoints and commits that wait for the disk run in
+threads.
+
+Invariants: one process per file (OS lock); a transaction block that returned survives `kill -9`,
+and with `durability="power"` also a power cut; a file of a newer schema is refused untouched.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from thinkwell.core.errors import StoreError
+from thinkwell.store.base import Params, Row
+from thinkwell.store.migrate import load_migrations, migrate_sqlite, pending, sqlite_schema_version
+from thinkwell.store.queries import statements
+from thinkwell.store.sqlite_checkpoint import LOG_LIMIT_BYTES, Checkpointer
+from thinkwell.store.sqlite_link import FAILURES, SqliteLink, fail
+from thinkwell.store.sqlite_lock import FileLock
+from thinkwell.store.sqlite_transaction import SqliteTransaction
+from thinkwell.store.threads import WorkerThread
+
+Durability = Literal["process", "power"]
+
+MEMORY = ":memory:"
+BUSY_TIMEOUT_MS = 5000
+OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+
+
+class SqliteStore:
+    """A `Store` in one SQLite file, or in memory with the path `":memory:"`."""
+
+    def __init__(self, path: str | Path, *, durability: Durability = "process") -> None:
+        self._memory = str(path) == MEMORY
+        self._path = Path(path)
+        self._durability: Durability = durability
+        self._link: SqliteLink | None = None
+        self._lock: FileLock | None = None
+        self._checkpointer: Checkpointer | None = None
+        self._committer: WorkerThread | None = None
+        self._reader: WorkerThread | None = None
+        self._reading: sqlite3.Connection | None = None
+
+    async def open(self) -> None:
+        """Lock the file, bring its schema up to date.
+
+        Raises `StoreLockedError`, `SchemaTooNewError`.
+        """
+        if self._link is not None:
+            return
+        opener = WorkerThread("thinkwell-open")
+        try:
+            self._start(await opener.run(self._prepare))
+        except BaseException:
+            self._release()
+            raise
+        finally:
+            opener.stop()
+
+    async def close(self) -> None:
+        """Wait for the open transaction, empty the log, release the file. Idempotent."""
+        link = self._link
+        if link is None:
+            return
+        link.refuse_own_transaction("close")
+        async with link.lock:
+            if self._link is None:
+                return
+            self._link = None
+            try:
+                await self._stop_threads()
+            finally:
+                link.close()
+                self._release()
+
+    def transaction(self) -> SqliteTransaction:
+        """A write transaction: commits when the block ends, rolls back when the block raises."""
+        return SqliteTransaction(self._opened(), self._committer)
+
+    async def fetch_all(self, query: str, params: Params, /) -> Sequence[Row]:
+        """Every row of the named query, as of the last commit."""
+        link = self._opened()
+        if link.lock.locked():
+            link.refuse_own_transaction("fetch_all")
+            async with link.lock:
+                return link.fetch_all(query, params)
+        return link.fetch_all(query, params)
+
+    async def fetch_one(self, query: str, params: Params, /) -> Row | None:
+        """The first row of the named query, as of the last commit, or None."""
+        link = self._opened()
+        if link.lock.locked():
+            link.refuse_own_transaction("fetch_one")
+            async with link.lock:
+                return link.fetch_one(query, params)
+        return link.fetch_one(query, params)
+
+    async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
+        """A long read in a thread, as of the last commit. A store in memory reads in place."""
+        self._opened()
+        if self._reader is None:
+            return await self.fetch_all(query, params)
+        return await self._reader.run(lambda: self._read(query, params))
+
+    def _prepare(self) -> sqlite3.Connection:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            raise StoreError(
+                f"SQLite {sqlite3.sqlite_version} is too old; Thinkwell needs 3.35 or newer."
+            )
+        try:
+            connection = _connect(MEMORY) if self._memory else self._lock_and_connect()
+            try:
+                migrate_sqlite(connection, str(self._path))
+            except BaseException:
+                connection.close()
+                raise
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"Cannot open the store {self._path}: {error}") from error
+        return connection
+
+    def _lock_and_connect(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self._path)
+        lock.acquire()
+        self._lock = lock
+        self._refuse_newer_file()
+        return self._connect_file()
+
+    def _refuse_newer_file(self) -> None:
+        """Look at the version read-only: the pragmas of a normal connection change a file."""
+        if not self._path.exists() or self._path.stat().st_size == 0:
+            return
+        uri = f"{self._path.absolute().as_uri()}?mode=ro"
+        connection = sqlite3.connect(uri, uri=True)
+        try:
+            pending(load_migrations(), sqlite_schema_version(connection), str(self._path))
+        finally:
+            connection.close()
+
+    def _connect_file(self) -> sqlite3.Connection:
+        connection = _connect(self._path)
+        synchronous = "FULL" if self._durability == "power" else "NORMAL"
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
+        connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}").fetchall()
+        return connection
+
+    def _start(self, connection: sqlite3.Connection) -> None:
+        queries = statements("sqlite")
+        if self._memory:
+            self._link = SqliteLink(connection, queries, lambda: None)
+            return
+        checkpointer = Checkpointer(self._path, self._connect_file)
+        self._link = SqliteLink(connection, queries, checkpointer.look)
+        checkpointer.start(self._link.lock)
+        self._checkpointer = checkpointer
+        self._reader = WorkerThread("thinkwell-read")
+        if self._durability == "power":
+            self._committer = WorkerThread("thinkwell-commit")
+
+    async def _stop_threads(self) -> None:
+        if self._reading is not None:
+            self._reading.interrupt()
+        if self._reader is not None:
+            await self._reader.run(self._close_reading)
+            self._reader.stop()
+        if self._checkpointer is not None:
+            await self._checkpointer.close()
+        if self._committer is not None:
+            self._committer.stop()
+        self._reader = self._checkpointer = self._committer = None
+
+    def _read(self, query: str, params: Params) -> Sequence[Row]:
+        sql = statements("sqlite").get(query)
+        if sql is None:
+            raise StoreError(f"No query is named {query!r}.")
+        try:
+            if self._reading is None:
+                self._reading = self._connect_file()
+                self._reading.execute("PRAGMA query_only = ON")
+            return self._reading.execute(sql, params).fetchall()
+        except FAILURES as error:
+            fail(query, error)
+
+    def _close_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def _opened(self) -> SqliteLink:
+        if self._link is None:
+            raise StoreError("The store is not open. Call `await store.open()` first.")
+        return self._link
+
+
+def _connect(target: str | Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        target, isolation_level=None, check_same_thread=False, cached_statements=512
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").fetchall()
+    return connection

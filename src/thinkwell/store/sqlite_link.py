@@ -1,0 +1,128 @@
+"""The connection of the event loop: short statements, errors translated, one transaction at a time.
+
+Owned here: the connection, the lock that makes transactions follow each other, and the rule that
+nobody else reads in the middle of one. A task that asks the store while its own transaction is
+open would wait for itself for ever; it gets an error instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from thinkwell.core.errors import StoreError
+from thinkwell.store.base import Params, Row
+
+COMMITS_BETWEEN_REPORTS = 64
+
+# What sqlite3 raises for values it cannot bind, beside its own errors.
+FAILURES = (sqlite3.Error, OverflowError, UnicodeEncodeError)
+
+
+class SqliteLink:
+    """One open connection and the right to use it."""
+
+    __slots__ = ("_commits", "_connection", "_owner", "_report", "_statements", "lock")
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        statements: Mapping[str, str],
+        report: Callable[[], None],
+    ) -> None:
+        self.lock = asyncio.Lock()
+        self._connection = connection
+        self._statements = statements
+        self._report = report
+        self._commits = 0
+        self._owner: asyncio.Task[Any] | None = None
+
+    def fetch_all(self, query: str, params: Params) -> Sequence[Row]:
+        """Every row of a named query."""
+        try:
+            return self._connection.execute(self._sql(query), params).fetchall()
+        except FAILURES as error:
+            fail(query, error)
+
+    def fetch_one(self, query: str, params: Params) -> Row | None:
+        """The first row of a named query."""
+        try:
+            cursor = self._connection.execute(self._sql(query), params)
+            row: Row | None = cursor.fetchone()
+            cursor.close()  # an unfinished statement would stand in the way of the commit
+        except FAILURES as error:
+            fail(query, error)
+        return row
+
+    def execute(self, query: str, params: Params) -> int:
+        """Run a named query; how many rows it changed."""
+        try:
+            return self._connection.execute(self._sql(query), params).rowcount
+        except FAILURES as error:
+            fail(query, error)
+
+    def execute_many(self, query: str, rows: Sequence[Params]) -> None:
+        """Run a named query once per row."""
+        try:
+            self._connection.executemany(self._sql(query), rows)
+        except FAILURES as error:
+            fail(query, error)
+
+    def begin(self) -> None:
+        """Start a write transaction. The caller holds the lock."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            fail("BEGIN", error)
+        self._owner = asyncio.current_task()
+
+    def commit(self) -> None:
+        """Make the transaction last, or undo it and raise."""
+        try:
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self.rollback()
+            fail("COMMIT", error)
+
+    def rollback(self) -> None:
+        """Undo the transaction. SQLite may have done so already, after a full disk for example."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def end(self, *, committed: bool) -> None:
+        """Let the next one in. Every so many commits the store is told, to look after the log."""
+        self._owner = None
+        self.lock.release()
+        if committed:
+            self._commits += 1
+            if self._commits % COMMITS_BETWEEN_REPORTS == 0:
+                self._report()
+
+    def refuse_own_transaction(self, call: str) -> None:
+        """Raise if the current task has a transaction open and would wait for itself."""
+        if self._owner is not None and self._owner is asyncio.current_task():
+            raise StoreError(
+                f"{call}() was called on the store inside a transaction of the same task and would "
+                "wait for itself. Use the transaction: `async with store.transaction() as tx: "
+                "await tx.fetch_all(...)`."
+            )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _sql(self, query: str) -> str:
+        try:
+            return self._statements[query]
+        except KeyError:
+            raise StoreError(
+                f"No query is named {query!r}. Named queries stand in store/queries/*.sql below "
+                "a line `-- name: …`."
+            ) from None
+
+
+def fail(query: str, error: Exception) -> NoReturn:
+    """Raise what the database said as a `StoreError`, with the cause kept."""
+    raise StoreError(f"{query} failed: {error}") from error

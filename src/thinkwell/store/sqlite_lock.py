@@ -1,0 +1,75 @@
+"""One process per database file: an operating-system lock beside it.
+
+Owned here: `<database>.lock`, which holds the pid of its owner for the error text. The lock
+itself is the kernel's, so it ends with the process however that ends; the file stays, because
+deleting it would let two processes lock two different files of the same name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+from thinkwell.core.errors import StoreLockedError
+
+# Windows locks bytes, not files, and a locked byte cannot be read: keep it away from the pid.
+_WINDOWS_LOCK_OFFSET = 1 << 20
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(handle: int) -> None:
+        os.lseek(handle, _WINDOWS_LOCK_OFFSET, os.SEEK_SET)
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        os.lseek(handle, 0, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    def _lock(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class FileLock:
+    """An exclusive lock for one database file, held until `release` or the end of the process."""
+
+    def __init__(self, database: Path) -> None:
+        self.path = database.with_name(database.name + ".lock")
+        self._database = database
+        self._handle: int | None = None
+
+    def acquire(self) -> None:
+        """Take the lock or raise `StoreLockedError` that names the file and the holder."""
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(handle)
+        except OSError as error:
+            holder = self._holder(handle)
+            os.close(handle)
+            raise StoreLockedError(
+                f"{self._database} is in use by another process ({holder}; lock file {self.path}). "
+                "Stop that process, or give this one a store of its own, "
+                'for example --store "sqlite:///other.db".'
+            ) from error
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+        self._handle = handle
+
+    def release(self) -> None:
+        """Give the lock back. Idempotent."""
+        if self._handle is None:
+            return
+        handle, self._handle = self._handle, None
+        with contextlib.suppress(OSError):
+            os.ftruncate(handle, 0)
+        os.close(handle)
+
+    @staticmethod
+    def _holder(handle: int) -> str:
+        try:
+            text = os.read(handle, 32).decode(errors="replace").strip()
+        except OSError:
+            text = ""
+        return f"pid {text}" if text.isdecimal() else "pid unknown"

@@ -1,0 +1,17 @@
+"""Public fakes for tests of agents: a scripted model and a loud mock provider.
+
+The mock provider brings an HTTP server; import it from `thinkwell.testing.mock_provider`.
+"""
+
+from thinkwell.testing.scripted import (
+    Gate,
+    ScriptedModel,
+    call,
+    error,
+    finish,
+    pause,
+    reasoning,
+    text,
+)
+
+__all__ = ["Gate", "ScriptedModel", "call", "error", "finish", "pause", "reasoning", "text"]

@@ -1,0 +1,36 @@
+"""What a tool may know about the call it serves (spec/02 §9.2).
+
+A handler asks for it with a parameter annotated `ToolContext`; that parameter is not part of the
+schema the model sees. The record is frozen: a tool changes the world through its result, never
+through its context.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from thinkwell.core.signal import AbortSignal
+from thinkwell.messages.model_messages import ModelMessage
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool call, seen from inside its handler."""
+
+    tool_call_id: str
+    """The model's id of this call."""
+    tool_name: str
+    """The name the model called."""
+    messages: tuple[ModelMessage, ...]
+    """The conversation the model saw when it asked for the call."""
+    abort_signal: AbortSignal
+    """Aborts when the turn is stopped. Long handlers should watch it."""
+    step_number: int
+    """Zero-based step of the turn."""
+    request_id: str
+    """The turn's request id."""
+    agent: Any
+    """The agent instance that runs the turn."""
+    idempotency_key: str
+    """Stays the same when the call is run again after a crash (spec/04 §15.1)."""

@@ -1,0 +1,129 @@
+"""One tool call: from the model's argument text to a JSON result (spec/02 §9.5-9.9, §9.12).
+
+Owns parsing, validation, the four shapes a handler may have (ordinary function, coroutine, async
+generator, and an awaitable that gives an async iterator), the tool's own timeout, and the check
+that a result fits JSON. It leaves to the caller: approval, hooks, the ledger, turning an exception
+into the text for the model, and cancelling the task when the turn is stopped. Every failure it
+finds itself is a `ToolError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import ToolError, ToolInputError, ToolOutputError
+from thinkwell.tools.context import ToolContext
+from thinkwell.tools.tool import Tool
+
+OnPreliminary: TypeAlias = "Callable[[Any], Awaitable[None] | None]"
+
+
+class ParsedInput(msgspec.Struct, frozen=True):
+    """Arguments that passed: as the model wrote them, and as the handler gets them."""
+
+    raw: dict[str, Any]
+    """The JSON object the model sent; `{}` when it sent nothing."""
+    value: Any
+    """The validated value for `Tool.execute`."""
+
+
+def parse_input(tool: Tool, text: str) -> ParsedInput:
+    """Parse and validate the model's argument text. Empty text means no arguments."""
+    if not text.strip():
+        return check_input(tool, {})
+    try:
+        raw = json.loads(text)
+    except ValueError as error:
+        raise ToolInputError(tool.name, f"the arguments are not valid JSON ({error})") from None
+    return check_input(tool, raw)
+
+
+def check_input(tool: Tool, raw: object) -> ParsedInput:
+    """Validate arguments that are parsed already, for example after a hook changed them."""
+    if not isinstance(raw, dict):
+        raise ToolInputError(
+            tool.name, f"the arguments must be a JSON object, not {_json_kind(raw)}"
+        )
+    arguments = cast("dict[str, Any]", raw)
+    return ParsedInput(arguments, tool.validate(arguments))
+
+
+async def run_tool(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnPreliminary) -> Any:
+    """Run one call and return its result as plain JSON data.
+
+    Each value of an async iterator goes to `on_preliminary` as it comes; the last one is also the
+    result, None if there was none. A handler that is not an iterator never calls `on_preliminary`.
+    """
+    limit = asyncio.timeout(tool.timeout)
+    try:
+        async with limit:
+            return await _run(tool, value, ctx, on_preliminary)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise ToolError(
+            f"Tool {tool.name!r} did not finish within {tool.timeout:g} seconds."
+        ) from error
+
+
+async def _run(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnPreliminary) -> Any:
+    if tool.blocking:
+        result = await asyncio.to_thread(_call, tool, value, ctx)
+    else:
+        result = tool.execute(value, ctx)
+    if inspect.isawaitable(result):
+        result = await result
+    if isinstance(result, AsyncIterator):
+        return await _drain(tool, cast("AsyncIterator[Any]", result), on_preliminary)
+    return _to_json(tool, result)
+
+
+def _call(tool: Tool, value: Any, ctx: ToolContext) -> Any:
+    try:
+        return tool.execute(value, ctx)
+    except StopIteration as error:
+        # A future cannot hold StopIteration: the awaiting side would hang for ever.
+        raise ToolError(f"Tool {tool.name!r} raised StopIteration.") from error
+
+
+async def _drain(tool: Tool, items: AsyncIterator[Any], on_preliminary: OnPreliminary) -> Any:
+    if hasattr(items, "aclose"):
+        async with aclosing(cast("Any", items)):
+            return await _consume(tool, items, on_preliminary)
+    return await _consume(tool, items, on_preliminary)
+
+
+async def _consume(tool: Tool, items: AsyncIterator[Any], on_preliminary: OnPreliminary) -> Any:
+    last: Any = None
+    async for item in items:
+        last = _to_json(tool, item)
+        told = on_preliminary(last)
+        if told is not None:
+            await told
+    return last
+
+
+def _to_json(tool: Tool, value: Any) -> Any:
+    try:
+        return json.to_jsonable(value)
+    except Exception as error:
+        raise ToolOutputError(
+            f"The result of tool {tool.name!r} cannot be stored as JSON: {error}"
+        ) from error
+
+
+def _json_kind(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, list):
+        return "an array"
+    return "a string" if isinstance(value, str) else "a number"

@@ -1,0 +1,223 @@
+"""A function's signature as a JSON schema and a validator (spec/02 §9.1, §9.5).
+
+Owns the two ways to check arguments: by pydantic, from annotations, giving typed values; and
+shallowly by hand, for tools that come with a ready JSON schema. Both speak in texts that name the
+field, because the model reads them. The validator returns only the arguments that were given, so a
+function's own defaults stay its own. Pydantic is imported on first use.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
+
+from thinkwell.core.errors import ToolDefinitionError, ToolInputError
+from thinkwell.tools.context import ToolContext
+from thinkwell.tools.docstring import argument_texts
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+
+Validator = Callable[[dict[str, Any]], Any]
+
+ROOT_KEYS = ("type", "properties", "required", "additionalProperties", "description", "$defs")
+
+
+class SignatureSchema:
+    """What a signature says: the schema, the validator and where the context goes."""
+
+    __slots__ = ("context_parameter", "input_schema", "validate")
+
+    def __init__(
+        self, input_schema: dict[str, Any], validate: Validator, context_parameter: str | None
+    ) -> None:
+        self.input_schema = input_schema
+        """The JSON schema of the arguments."""
+        self.validate = validate
+        """Raises `ToolInputError`, or gives the keyword arguments for the function."""
+        self.context_parameter = context_parameter
+        """The parameter that wants the `ToolContext`, if there is one."""
+
+
+def from_signature(
+    function: Callable[..., Any], tool_name: str, *, skip_first: bool = False
+) -> SignatureSchema:
+    """Read `function`. `skip_first` leaves out the `self` of a method that is not bound yet."""
+    parameters = list(inspect.signature(function).parameters.values())[1 if skip_first else 0 :]
+    hints = _hints(function, tool_name, [p.name for p in parameters])
+    context_parameter: str | None = None
+    fields: dict[str, Any] = {}
+    texts = argument_texts(function)
+    for parameter in parameters:
+        _check_kind(parameter, tool_name)
+        annotation = hints.get(parameter.name, Any)
+        if annotation is ToolContext:
+            context_parameter = parameter.name
+        else:
+            fields[f"field_{len(fields)}"] = _field(parameter, annotation, texts)
+    model = _build_model(tool_name, fields)
+    names = {key: str(info.alias) for key, info in model.model_fields.items()}
+
+    def validate(value: dict[str, Any]) -> dict[str, Any]:
+        from pydantic import ValidationError
+
+        try:
+            checked = model.model_validate(value)
+        except ValidationError as error:
+            raise ToolInputError(tool_name, _explain(error)) from None
+        return {names[key]: getattr(checked, key) for key in checked.model_fields_set}
+
+    return SignatureSchema(_json_schema(model, tool_name), validate, context_parameter)
+
+
+def root_only(schema: Mapping[str, Any], tool_name: str) -> dict[str, Any]:
+    """The schema with the root keys that providers accept. Raises if the root is no object."""
+    if schema.get("type", "object") != "object":
+        raise ToolDefinitionError(
+            f"The input schema of tool {tool_name!r} has the type {schema['type']!r} at the top. "
+            "A model sends named arguments, so it must be an object."
+        )
+    result: dict[str, Any] = {"type": "object", "properties": {}, **schema}
+    return {key: result[key] for key in ROOT_KEYS if key in result}
+
+
+def shallow_validator(schema: Mapping[str, Any], tool_name: str) -> Validator:
+    """Checks required, unknown and wrongly typed arguments of a given schema, one level deep."""
+    properties = cast("dict[str, dict[str, Any]]", schema.get("properties", {}))
+    required = cast("list[str]", schema.get("required", []))
+    closed = schema.get("additionalProperties", True) is False
+
+    def validate(value: dict[str, Any]) -> dict[str, Any]:
+        problems = [f"missing argument {name!r}" for name in required if name not in value]
+        for name, item in value.items():
+            if name not in properties:
+                if closed:
+                    problems.append(f"unknown argument {name!r}")
+            elif problem := _mismatch(item, properties[name]):
+                problems.append(f"argument {name!r}: {problem}")
+        if problems:
+            raise ToolInputError(tool_name, "; ".join(problems))
+        return value
+
+    return validate
+
+
+def _hints(
+    function: Callable[..., Any], tool_name: str, parameter_names: list[str]
+) -> dict[str, Any]:
+    target = inspect.unwrap(getattr(function, "__func__", function))
+    raw = cast("dict[str, Any]", getattr(target, "__annotations__", {}))
+
+    def carrier() -> None: ...
+
+    # The return annotation may name something that only type checkers import; only parameters
+    # matter here.
+    carrier.__annotations__ = {name: raw[name] for name in parameter_names if name in raw}
+    names = {"ToolContext": ToolContext, **getattr(target, "__globals__", {})}
+    try:
+        return get_type_hints(carrier, globalns=names, include_extras=True)
+    except NameError as error:
+        raise ToolDefinitionError(
+            f"An annotation of tool {tool_name!r} cannot be resolved: {error}. "
+            "Import the type at module level, outside `if TYPE_CHECKING`."
+        ) from error
+
+
+def _check_kind(parameter: inspect.Parameter, tool_name: str) -> None:
+    if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        return
+    raise ToolDefinitionError(
+        f"Tool {tool_name!r} has the parameter `{parameter}`. Models send named arguments: "
+        f"write `{parameter.name}: ...` as an ordinary parameter instead."
+    )
+
+
+def _field(parameter: inspect.Parameter, annotation: Any, texts: Mapping[str, str]) -> Any:
+    from pydantic import Field
+
+    # Fields get neutral names and the real one as alias: `schema`, `copy` or `_x` would clash with
+    # pydantic.
+    options: dict[str, Any] = {"alias": parameter.name}
+    if parameter.name in texts:
+        options["description"] = texts[parameter.name]
+    if parameter.default is not parameter.empty:
+        options["default"] = parameter.default
+    return annotation, Field(**options)
+
+
+def _build_model(tool_name: str, fields: dict[str, Any]) -> type[BaseModel]:
+    from pydantic import ConfigDict, create_model
+    from pydantic.errors import PydanticUserError
+
+    try:
+        return create_model(tool_name, __config__=ConfigDict(extra="forbid"), **fields)
+    except PydanticUserError as error:
+        raise ToolDefinitionError(
+            f"The signature of tool {tool_name!r} cannot be offered to a model: {error.message}"
+        ) from error
+
+
+def _json_schema(model: type[BaseModel], tool_name: str) -> dict[str, Any]:
+    from pydantic.errors import PydanticUserError
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class PlainSchema(GenerateJsonSchema):
+        ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+        def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+            return False
+
+    try:
+        schema = model.model_json_schema(by_alias=True, schema_generator=PlainSchema)
+    except PydanticUserError as error:
+        raise ToolDefinitionError(
+            f"The signature of tool {tool_name!r} has no JSON schema: {error.message}"
+        ) from error
+    return root_only(schema, tool_name)
+
+
+def _explain(error: ValidationError) -> str:
+    return "; ".join(
+        _explain_one(item["type"], item["loc"], item["msg"])
+        for item in error.errors(include_url=False, include_context=False, include_input=False)
+    )
+
+
+def _explain_one(kind: str, location: tuple[int | str, ...], message: str) -> str:
+    path = ".".join(str(step) for step in location)
+    if kind == "missing":
+        return f"missing argument {path!r}"
+    if kind == "extra_forbidden":
+        return f"unknown argument {path!r}"
+    return f"argument {path!r}: {message}"
+
+
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def _mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
+    declared = schema.get("type")
+    kinds = cast("list[str]", declared if isinstance(declared, list) else [declared])
+    if declared is not None and not any(_is_kind(value, kind) for kind in kinds):
+        return f"expected {' or '.join(kinds)}"
+    choices = cast("list[Any] | None", schema.get("enum"))
+    if choices is not None and value not in choices:
+        return f"expected one of {', '.join(map(repr, choices))}"
+    return None
+
+
+def _is_kind(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _JSON_TYPES.get(kind, (object,)))

@@ -1,0 +1,83 @@
+"""How an attempt ended, as values, and what the caller of a turn is told."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from thinkwell.hooks.contexts import Stage, StopReason
+from thinkwell.journal.turns import TurnRecord, TurnStatus
+from thinkwell.messages.message import UIMessage, text_of
+from thinkwell.messages.usage import Usage
+
+
+class Completed(msgspec.Struct, frozen=True):
+    """The model has nothing more to say, or may not say more."""
+
+    stop_reason: StopReason
+
+
+class Aborted(msgspec.Struct, frozen=True):
+    """Somebody asked to stop."""
+
+    reason: str
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """Something went wrong at `stage`."""
+
+    stage: Stage
+    error: Exception
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """There was nothing to run: the turn was cleared away, or its input died with its caller."""
+
+    reason: StopReason
+
+
+Ending: TypeAlias = Completed | Aborted | Failed | Skipped
+
+
+class StageError(Exception):
+    """Carries an error together with the stage it happened in. Never leaves `turn/`."""
+
+    def __init__(self, stage: Stage, error: Exception) -> None:
+        super().__init__(str(error))
+        self.stage: Stage = stage
+        self.error = error
+
+
+class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What `settle` stored."""
+
+    record: TurnRecord
+    message: UIMessage
+    """The answer; its parts may be empty."""
+    error: Exception | None = None
+
+
+class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What `run` and `save_messages` return."""
+
+    request_id: str
+    """The turn's id; `get_turn` finds it later."""
+    status: TurnStatus
+    """`completed`, `error`, `aborted` or `skipped`."""
+    message: UIMessage | None
+    """The answer, or None when nothing was answered."""
+    error: str | None = None
+    """The error's text when status is `error`."""
+    stop_reason: str | None = None
+    """Why it ended: `end`, `max_steps`, `length`, `aborted`, `error`, …"""
+    usage: Usage = msgspec.field(default_factory=Usage)
+    """Token counts of all steps."""
+    steps: int = 0
+    """How many model calls it took."""
+    continuation: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of the answer, all steps joined."""
+        return "" if self.message is None else text_of(self.message)

@@ -1,0 +1,80 @@
+"""What a turn needs from outside: its agent, its output, its collaborators.
+
+`turn` imports nothing above it. The agent class is seen only through `AgentFace`, the watchers
+only through `TurnOutput`; `agent/wiring.py` hands in the real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from thinkwell.core.bus import EventBus
+from thinkwell.core.clock import Clock
+from thinkwell.hooks.dispatch import Hooks
+from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.turn_log import Owner, TurnLog
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.models.base import Model
+from thinkwell.session.session import Session
+from thinkwell.store.base import Store
+from thinkwell.tools.tool import Tool
+
+
+class AgentFace(Protocol):
+    """The settings and overrides of an agent that a turn uses."""
+
+    max_steps: int
+    hydration_byte_budget: int
+    cancel_grace: float
+    expose_errors: bool
+    max_recovery_attempts: int
+
+    def get_model(self) -> Any:
+        """The model or its name."""
+        ...
+
+    def get_system_prompt(self) -> str | Awaitable[str]:
+        """The system prompt."""
+        ...
+
+    def get_tools(self) -> Mapping[str, Tool] | Awaitable[Mapping[str, Tool]]:
+        """Tools beside the decorated ones. Called once per attempt."""
+        ...
+
+
+class TurnOutput(Protocol):
+    """Who is told about turns.
+
+    Contract: called after the commit that covers what is told; never raises.
+    """
+
+    def started(self, record: TurnRecord, log: TurnLog) -> None:
+        """A turn runs; its chunks come through `log`."""
+        ...
+
+    async def ended(self, record: TurnRecord, error: str | None) -> None:
+        """A turn has ended; if it could not be settled, `record` says what clients must hear."""
+        ...
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """The collaborators of one agent's turns."""
+
+    agent: AgentFace
+    agent_ref: Any
+    """The agent as hooks and tools see it."""
+    own_tools: Mapping[str, Tool]
+    """The decorated tools of the class."""
+    owner: Owner
+    store: Store
+    commits: GroupCommit
+    session: Session
+    hooks: Hooks
+    bus: EventBus
+    clock: Clock
+    output: TurnOutput
+    resolve_model: Callable[[Any], Model]
+    """Turns what `get_model` returned into a model."""

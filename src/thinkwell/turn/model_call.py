@@ -1,0 +1,171 @@
+"""One model call: the events of the provider become chunks of the answer.
+
+Contract: exactly one terminal event ends a stream; `Finish` makes a `Reply`, `Failure` becomes an
+exception here and nowhere else. Text that a crash left open goes on under its old id if the model
+begins with text, so that clients see one paragraph; anything else closes it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any, assert_never, cast
+
+import msgspec
+
+from thinkwell.core.errors import ModelError, StoreError
+from thinkwell.journal.crash_points import crash_here, crash_is_armed
+from thinkwell.messages.chunks import Chunk
+from thinkwell.models.base import (
+    Failure,
+    FilePart,
+    Finish,
+    ModelEvent,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    SourceUrl,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputStart,
+)
+from thinkwell.turn.ending import StageError
+from thinkwell.turn.interrupt import interruptible
+from thinkwell.turn.running import RunningTurn
+from thinkwell.turn.step import Step
+from thinkwell.turn.tool_calls import PendingCall, read_call
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a model call came to."""
+
+    finish: Finish
+    calls: Sequence[PendingCall]
+
+
+async def call_model(turn: RunningTurn, step: Step) -> Reply:
+    """Run the call, sending chunks as they come."""
+    crash_here("c3")
+    reader = _Reader(turn, step)
+    stream = step.model.stream(step.request, turn.signal)
+    try:
+        with interruptible(turn.signal):
+            async with aclosing(cast("Any", stream)):
+                async for event in stream:
+                    await reader.take(event)
+                    if reader.finish is not None:
+                        break
+    except (StageError, StoreError):
+        raise
+    except Exception as error:
+        raise StageError("stream", error) from error
+    turn.signal.throw_if_aborted()
+    if reader.finish is None:
+        raise StageError("stream", ModelError("The model's stream ended without saying why."))
+    await reader.close_text()
+    return Reply(reader.finish, reader.calls)
+
+
+class _Reader:
+    """Turns events into chunks, one at a time."""
+
+    def __init__(self, turn: RunningTurn, step: Step) -> None:
+        self._turn = turn
+        self._step = step
+        self._resumed: tuple[str, str] | None = None  # (the model's id, the open part's id)
+        self.calls: list[PendingCall] = []
+        self.finish: Finish | None = None
+
+    async def take(self, event: ModelEvent) -> None:
+        """One event of the stream."""
+        if type(event) is TextDelta:
+            part_id = event.id
+            if self._resumed is not None and part_id == self._resumed[0]:
+                part_id = self._resumed[1]
+            if event.delta:
+                await self._turn.emit({"type": "text-delta", "id": part_id, "delta": event.delta})
+        elif isinstance(event, Finish):
+            self.finish = event
+        elif isinstance(event, Failure):
+            raise StageError("stream", event.error)
+        elif isinstance(event, TextStart) and self._turn.open_text is not None:
+            self._resumed = (event.id, self._turn.open_text)
+            self._turn.open_text = None
+        else:
+            await self.close_text()
+            await self._emit(event)
+        if crash_is_armed("c4") or crash_is_armed("c5"):
+            await self._crash_after(event)
+
+    async def close_text(self) -> None:
+        """End a text that a crash left open and the model did not go on with."""
+        if self._turn.open_text is not None:
+            part_id, self._turn.open_text = self._turn.open_text, None
+            await self._turn.emit({"type": "text-end", "id": part_id})
+
+    async def _emit(self, event: ModelEvent) -> None:
+        if isinstance(event, ToolCall):
+            call = read_call(event, self._step.tools)
+            self.calls.append(call)
+            if call.problem is None:
+                await self._turn.emit(call.input_chunk())
+            return
+        chunk = _chunk(event)
+        if self._resumed is not None and chunk.get("id") == self._resumed[0]:
+            chunk["id"] = self._resumed[1]
+        await self._turn.emit(chunk)
+
+    async def _crash_after(self, event: ModelEvent) -> None:
+        if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta):
+            await self._turn.parts.commits.flush()
+            crash_here("c5" if isinstance(event, ToolInputDelta) else "c4")
+
+
+def _chunk(event: ModelEvent) -> Chunk:
+    match event:
+        case TextStart() | TextEnd() | ReasoningStart() | ReasoningEnd():
+            return _with_metadata({"type": _BOUNDARIES[type(event)], "id": event.id}, event)
+        case TextDelta():
+            return {"type": "text-delta", "id": event.id, "delta": event.delta}
+        case ReasoningDelta():
+            return {"type": "reasoning-delta", "id": event.id, "delta": event.delta}
+        case ToolInputStart():
+            return {
+                "type": "tool-input-start",
+                "toolCallId": event.tool_call_id,
+                "toolName": event.tool_name,
+            }
+        case ToolInputDelta():
+            return {
+                "type": "tool-input-delta",
+                "toolCallId": event.tool_call_id,
+                "inputTextDelta": event.delta,
+            }
+        case FilePart():
+            return {"type": "file", "url": event.url, "mediaType": event.media_type}
+        case SourceUrl():
+            source = {"type": "source-url", "sourceId": event.source_id, "url": event.url}
+            return source if event.title is None else {**source, "title": event.title}
+        case ToolCall() | Finish() | Failure():
+            raise TypeError(f"{type(event).__name__} has no chunk of its own")
+        case _:
+            assert_never(event)
+
+
+_BOUNDARIES: dict[type, str] = {
+    TextStart: "text-start",
+    TextEnd: "text-end",
+    ReasoningStart: "reasoning-start",
+    ReasoningEnd: "reasoning-end",
+}
+
+
+def _with_metadata(
+    chunk: Chunk, event: TextStart | TextEnd | ReasoningStart | ReasoningEnd
+) -> Chunk:
+    if event.provider_metadata is not None:
+        chunk["providerMetadata"] = event.provider_metadata
+    return chunk

@@ -1,0 +1,68 @@
+"""One slot per agent: turns run one at a time, in the order they were accepted.
+
+A turn belongs to a generation. A clear moves the generation on; what waits from an older one is
+stale and is handed to `stale` instead of `run`. The slot is free when `run` returns, whatever it
+did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from thinkwell.core.tasks import TaskOwner
+from thinkwell.turn.ticket import Ticket
+
+Runner = Callable[[Ticket], Awaitable[None]]
+"""Contract: does not raise; the slot is held while it runs."""
+
+
+class TurnQueue:
+    """The waiting line of one agent."""
+
+    def __init__(self, *, run: Runner, stale: Runner, tasks: TaskOwner, generation: int) -> None:
+        self._run = run
+        self._stale = stale
+        self._tasks = tasks
+        self._waiting: deque[Ticket] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.generation = generation
+        self.active: Ticket | None = None
+        """The turn that holds the slot."""
+
+    def put(self, ticket: Ticket) -> None:
+        """Take a place at the end of the line."""
+        self._waiting.append(ticket)
+        self._idle.clear()
+        if self._worker is None:
+            self._worker = self._tasks.spawn(self._work(), name="turns")
+
+    def tickets(self) -> list[Ticket]:
+        """The turn that runs and those that wait, in order."""
+        active = [] if self.active is None else [self.active]
+        return [*active, *self._waiting]
+
+    def find(self, request_id: str) -> Ticket | None:
+        """The running or waiting turn with that id."""
+        return next((t for t in self.tickets() if t.record.request_id == request_id), None)
+
+    async def wait_until_idle(self) -> None:
+        """Until no turn runs and none waits."""
+        await self._idle.wait()
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                ticket = self.active = self._waiting.popleft()
+                stale = ticket.record.generation != self.generation
+                try:
+                    await (self._stale(ticket) if stale else self._run(ticket))
+                finally:
+                    self.active = None
+        finally:
+            self._worker = None
+            if not self._waiting:
+                self._idle.set()

@@ -1,0 +1,113 @@
+"""Going on after a crash (DESIGN §8.3, spec/04 §6).
+
+The journal of the interrupted attempt is read back and folded; what it says decides where to go on:
+
+- a `finish` chunk: everything was said; settle, no model call (C10)
+- the last step has ended: begin the next one (C9)
+- the last step is open and asked for tools: settle those calls, then begin the next one (C5–C8)
+- the last step is open with text only: ask the model to go on in the same step (C4)
+- nothing: run from the start, in the same journal (C2, C3)
+
+`read_position` and `attempts_without_progress` are pure; `restore` does the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.hooks.contexts import StopReason
+from thinkwell.journal.reading import StoredJournal, read_journal
+from thinkwell.journal.turn_log import TurnLog
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.messages.chunks import Chunk
+from thinkwell.models.base import Finish
+from thinkwell.turn.running import RunningTurn
+from thinkwell.turn.step_result import finish_from_json, step_blocks, step_result
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a journal stopped."""
+
+    started: bool
+    steps_begun: int
+    step_open: bool
+    finish_reason: str | None
+
+
+def read_position(chunks: Iterable[Chunk]) -> Position:
+    """Where the stream stopped."""
+    started, begun, step_open, finish = False, 0, False, None
+    for chunk in chunks:
+        match chunk["type"]:
+            case "start":
+                started = True
+            case "start-step":
+                begun, step_open = begun + 1, True
+            case "finish-step":
+                step_open = False
+            case "finish":
+                finish = str(chunk.get("finishReason", "stop"))
+            case _:
+                pass
+    return Position(started, begun, step_open, finish)
+
+
+def attempts_without_progress(record: TurnRecord, journal_length: int) -> int:
+    """How many attempts in a row have added nothing to the journal."""
+    return 0 if journal_length > record.attempt_seq else record.attempt
+
+
+async def restore(turn: RunningTurn) -> StopReason | None:
+    """Read the journal back into `turn`. Returns a stop reason when everything was said already."""
+    stored = await read_journal(turn.parts.store, turn.record)
+    chunks = [cast("Chunk", json.loads(body)) for body in stored.bodies]
+    turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies)
+    for chunk in chunks:
+        turn.fold.apply(chunk)
+    position = read_position(chunks)
+    turn.started = position.started
+    turn.interrupted = position.step_open
+    ended = position.steps_begun - (1 if position.step_open else 0)
+    turn.step_number = max(ended, 0)
+    _restore_steps(turn, stored, ended)
+    if position.finish_reason is None:
+        return None
+    return stop_reason_of(position.finish_reason)
+
+
+def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None:
+    finishes = {
+        cast("int", body["stepNumber"]): finish_from_json(body)
+        for kind, body in stored.events
+        if kind == "model"
+    }
+    blocks = step_blocks(turn.fold.message["parts"])
+    for number, block in enumerate(blocks[:ended]):
+        turn.steps.append(step_result(number, block, finishes.get(number, CUT)))
+    turn.interrupted_finish = finishes.get(ended, CUT)
+
+
+CUT = Finish(reason="other", raw_reason="interrupted")
+"""Stands for the end of a model call that a crash cut off."""
+
+
+def stop_reason_of(finish_reason: str, *, capped: bool = False) -> StopReason:
+    """The turn's stop reason for the finish reason of its last step."""
+    if capped:
+        return "max_steps"
+    known: dict[str, StopReason] = {
+        "length": "length",
+        "content-filter": "content-filter",
+        "other": "other",
+    }
+    return known.get(finish_reason, "end")
+
+
+def open_tool_calls(turn: RunningTurn) -> list[dict[str, Any]]:
+    """Tool parts of the interrupted step, in the model's order."""
+    block = step_blocks(turn.fold.message["parts"])[-1]
+    return [part for part in block if "toolCallId" in part]

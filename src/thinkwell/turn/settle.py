@@ -1,0 +1,171 @@
+"""The one way a turn ends.
+
+On failure the hooks decide the text; then one transaction stores message, end, packed journal and
+owed hooks; then the clients hear. If that transaction fails, the clients' stream still ends with
+an error, the row stays unsettled, and the next start of the host takes the turn up again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import assert_never
+
+import msgspec
+
+from thinkwell.core.errors import SessionError, StoreError
+from thinkwell.hooks.contexts import ChatErrorContext
+from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.reading import pack_journal
+from thinkwell.journal.turns import TurnEnd, TurnRecord, settle_turn
+from thinkwell.messages.chunks import tool_error
+from thinkwell.messages.message import UIMessage, is_settled, tool_parts
+from thinkwell.session.rows import AUTO
+from thinkwell.store.base import Transaction
+from thinkwell.turn.ending import Aborted, Completed, Ending, Failed, Skipped, TurnOutcome
+from thinkwell.turn.running import RunningTurn
+
+log = logging.getLogger("thinkwell.turn")
+
+SAFE_ERROR = "Something went wrong while answering. Please try again."
+"""What clients read instead of an internal error (spec/02 §11.8)."""
+HOOK_TRIES = 3
+"""How often the response hooks of one turn may be begun, crashes included."""
+
+
+async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
+    """Store how the turn ended and tell the clients. Never raises."""
+    error, client_text = await _decide_error(turn, ending)
+    try:
+        await _settle_leftovers(turn, ending)
+        end = _end(turn, ending, (error, client_text))
+        stored = await turn.parts.commits.run(turn.parts.owner, lambda tx: _store(tx, turn, end))
+    except SessionError as failure:  # the answer itself cannot be stored: end without it
+        turn.forget_answer()
+        return await settle(turn, Failed("store", failure))
+    except StoreError as failure:
+        log.exception("a turn could not be settled", extra={"action": "settle"})
+        return await _end_without_storing(turn, failure)
+    if stored is None:
+        return await _end_superseded(turn)
+    turn.record = stored
+    crash_here("c11")
+    await turn.parts.output.ended(turn.record, client_text)
+    return TurnOutcome(record=turn.record, message=turn.fold.message, error=error)
+
+
+async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | None, str | None]:
+    """The error for callers, and the text for clients (spec/02 §5.12.2, §11.8)."""
+    if not isinstance(ending, Failed):
+        return None, None
+    parts = turn.parts
+    context = ChatErrorContext(
+        **turn.hook_fields(),
+        stage=ending.stage,
+        messages_persisted=turn.input_applied,
+        partial=turn.fold.snapshot() if has_content(turn.fold.message) else None,
+        attempt=turn.record.attempt - 1,
+    )
+    decided = await parts.hooks.on_chat_error(ending.error, context)
+    parts.bus.emit(
+        "chat:request:failed",
+        request_id=turn.record.request_id,
+        stage=ending.stage,
+        messages_persisted=turn.input_applied,
+        error=decided,
+    )
+    error = decided if isinstance(decided, Exception) else ending.error
+    replaced = decided is not ending.error
+    if replaced or parts.agent.expose_errors or ending.stage == "recovery":
+        return error, str(decided) or type(decided).__name__
+    log.error("a turn failed", exc_info=ending.error, extra={"action": f"turn:{ending.stage}"})
+    return error, SAFE_ERROR
+
+
+async def _settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
+    """No stored answer keeps a call without a result (spec/02 §7.10)."""
+    if isinstance(ending, Completed | Skipped) or turn.log.failure is not None:
+        return
+    text = (
+        "Stopped before it ran."
+        if isinstance(ending, Aborted)
+        else "The turn failed before it ran."
+    )
+    for part in tool_parts(turn.fold.message):
+        if not is_settled(part):
+            await turn.emit(tool_error(part["toolCallId"], text))
+
+
+def _end(
+    turn: RunningTurn, ending: Ending, failure: tuple[Exception | None, str | None]
+) -> TurnEnd:
+    error, client_text = failure
+    base = TurnEnd(
+        status="completed",
+        stop_reason="end",
+        usage=turn.usage,
+        steps=len(turn.steps),
+        hooks_owed=HOOK_TRIES if turn.parts.hooks.registry.hooks("on_chat_response") else 0,
+    )
+    match ending:
+        case Completed(stop_reason=reason):
+            return msgspec.structs.replace(base, stop_reason=reason)
+        case Aborted(reason=reason):
+            return msgspec.structs.replace(
+                base, status="aborted", stop_reason="aborted", error=reason
+            )
+        case Failed():
+            return msgspec.structs.replace(
+                base,
+                status="error",
+                stop_reason="error",
+                error=str(error) or type(error).__name__,
+                client_error=client_text,
+            )
+        case Skipped(reason=reason):
+            return msgspec.structs.replace(base, status="skipped", stop_reason=reason, hooks_owed=0)
+        case _:
+            assert_never(ending)
+
+
+async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> TurnRecord | None:
+    """The settling transaction. None if somebody (a clear) has ended the turn before."""
+    now = turn.parts.clock.now()
+    if not await settle_turn(tx, turn.record, end, now=now):
+        return None
+    message = turn.fold.message
+    if has_content(message):
+        parent = AUTO if turn.answer_parent is None else turn.answer_parent
+        await turn.parts.session.append(tx, message, parent)
+    await pack_journal(tx, turn.record, turn.log.bodies, now=now)
+    return msgspec.structs.replace(
+        turn.record,
+        status=end.status,
+        stop_reason=end.stop_reason,
+        error=end.error,
+        client_error=end.client_error,
+        usage=end.usage,
+        steps=end.steps,
+        hooks_owed=end.hooks_owed,
+        settled_at=now,
+    )
+
+
+async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
+    """A clear was faster: nothing of this turn is kept (spec/02 §3.7)."""
+    turn.record = msgspec.structs.replace(turn.record, status="skipped", stop_reason="cleared")
+    await turn.parts.output.ended(turn.record, None)
+    return TurnOutcome(record=turn.record, message=turn.empty_answer())
+
+
+async def _end_without_storing(turn: RunningTurn, failure: StoreError) -> TurnOutcome:
+    """The store is gone: end the stream of whoever watches; the row stays for the next start."""
+    told = msgspec.structs.replace(
+        turn.record, status="error", stop_reason="error", error=str(failure)
+    )
+    await turn.parts.output.ended(told, SAFE_ERROR)
+    return TurnOutcome(record=told, message=turn.fold.message, error=failure)
+
+
+def has_content(message: UIMessage) -> bool:
+    """Whether there is anything to store beside step marks."""
+    return any(part.get("type") != "step-start" for part in message["parts"])

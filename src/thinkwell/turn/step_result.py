@@ -1,0 +1,96 @@
+"""A finished step as a record, made from its parts.
+
+The same for a live step and one read back (pure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.hooks.contexts import StepResult, ToolCallInfo, ToolResultInfo
+from thinkwell.messages.message import Part, is_settled, is_tool_part, tool_name
+from thinkwell.models.base import Finish
+
+
+def step_blocks(parts: Sequence[Part]) -> list[list[Part]]:
+    """The parts of each step: a message is split at its `step-start` parts."""
+    blocks: list[list[Part]] = []
+    for part in parts:
+        if part.get("type") == "step-start":
+            blocks.append([])
+        elif blocks:
+            blocks[-1].append(part)
+    return blocks
+
+
+def step_result(number: int, block: Sequence[Part], finish: Finish) -> StepResult:
+    """The record of one step."""
+    tools = [part for part in block if is_tool_part(part)]
+    return StepResult(
+        step_number=number,
+        text=_joined(block, "text"),
+        reasoning_text=_joined(block, "reasoning"),
+        files=tuple(part for part in block if part.get("type") == "file"),
+        sources=tuple(part for part in block if str(part.get("type")).startswith("source-")),
+        tool_calls=tuple(_call(part) for part in tools),
+        tool_results=tuple(_result(part) for part in tools if is_settled(part)),
+        finish_reason=finish.reason,
+        raw_finish_reason=finish.raw_reason,
+        usage=finish.usage,
+        warnings=finish.warnings,
+        provider_metadata=finish.provider_metadata,
+        content=tuple(block),
+    )
+
+
+def finish_to_json(number: int, finish: Finish) -> str:
+    """The journal's record of the end of a model call.
+
+    Stored format: change only with a migration.
+    """
+    return json.dumps(
+        {
+            "stepNumber": number,
+            "finishReason": finish.reason,
+            "rawFinishReason": finish.raw_reason,
+            "usage": finish.usage,
+            "providerMetadata": finish.provider_metadata,
+        }
+    )
+
+
+def finish_from_json(body: dict[str, Any]) -> Finish:
+    """Read `finish_to_json` back."""
+    return msgspec.convert(
+        {
+            "reason": body["finishReason"],
+            "raw_reason": body["rawFinishReason"],
+            "usage": body["usage"],
+            "provider_metadata": body["providerMetadata"],
+        },
+        Finish,
+    )
+
+
+def _joined(block: Sequence[Part], kind: str) -> str:
+    return "".join(str(part.get("text", "")) for part in block if part.get("type") == kind)
+
+
+def _call(part: Part) -> ToolCallInfo:
+    return ToolCallInfo(
+        tool_call_id=part["toolCallId"], tool_name=tool_name(part), input=part.get("input")
+    )
+
+
+def _result(part: Part) -> ToolResultInfo:
+    return ToolResultInfo(
+        tool_call_id=part["toolCallId"],
+        tool_name=tool_name(part),
+        input=part.get("input"),
+        output=part.get("output"),
+        error=part.get("errorText"),
+    )

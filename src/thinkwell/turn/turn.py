@@ -1,0 +1,67 @@
+"""One turn, read as an outline.
+
+Accepting a turn is `admission.py`; waiting for the slot is `queue.py`. Here it has the slot:
+
+    begin     its row says running, its input joins the tree, a journal left by a crash is read back
+    assemble  history, prompt, tools and `before_turn` become the first model request
+    run_steps model call, tools, again, until nothing is asked for any more
+    settle    one transaction stores message, end and journal; then the clients hear
+    (the slot is free)
+    notify    the response hooks, then whoever waits for the result
+
+Whatever goes wrong before `settle` is a value (`Ending`), so that there is one way out for all of
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from thinkwell.core.errors import StoreError, TurnAborted, TurnError
+from thinkwell.core.tasks import is_cancelled
+from thinkwell.hooks.contexts import Stage
+from thinkwell.turn.assemble import assemble
+from thinkwell.turn.begin import begin
+from thinkwell.turn.ending import Aborted, Ending, Failed, StageError, TurnOutcome
+from thinkwell.turn.running import RunningTurn, current_turn
+from thinkwell.turn.settle import settle
+from thinkwell.turn.steps import run_steps
+from thinkwell.turn.ticket import Ticket
+
+
+async def run_turn(ticket: Ticket, turn: RunningTurn) -> TurnOutcome:
+    """Run a turn that has the slot.
+
+    Returns how it ended; never raises for what hooks, tools or models do.
+    """
+    token = current_turn.set(turn)
+    try:
+        ending = await run_attempt(ticket, turn)
+        return await settle(turn, ending)
+    finally:
+        turn.active = False
+        current_turn.reset(token)
+
+
+async def run_attempt(ticket: Ticket, turn: RunningTurn) -> Ending:
+    """Everything that may fail, as a value."""
+    try:
+        resumed = await begin(ticket, turn)
+        if resumed is not None:
+            return resumed
+        prompt = await assemble(turn)
+        return await run_steps(turn, prompt)
+    except TurnAborted as stop:
+        return Aborted(stop.reason)
+    except asyncio.CancelledError as error:
+        if is_cancelled():
+            raise  # the host stops: the turn stays unsettled and goes on at its next start
+        return Failed("turn", TurnError(f"Something in the turn raised {error!r}."))
+    except StageError as failure:
+        return Failed(failure.stage, failure.error)
+    except Exception as error:  # noqa: BLE001 - the one place where failure becomes a value
+        return Failed(_stage_of(error), error)
+
+
+def _stage_of(error: Exception) -> Stage:
+    return "store" if isinstance(error, StoreError) else "turn"

@@ -1,0 +1,1 @@
+"""The wire protocol as data: frames, decoding, encoding. Pure; no sockets."""

@@ -1,0 +1,143 @@
+"""Text from a client → a typed frame (spec/01 §3.1, §3.3).
+
+`decode_frame` never raises, whatever a client sends: what is not a frame is `NotProtocol`, a chat
+request that cannot run is `BadChatRequest` with the reason its sender is shown. Nothing here looks
+into messages; reconciling them is the agent's work.
+Invariant: what comes out can be encoded again, with stack to spare.
+"""
+
+from __future__ import annotations
+
+import json as stdlib_json
+from collections.abc import Callable
+from typing import Any, cast
+
+from thinkwell.core import json
+from thinkwell.wire.frames import (
+    BadChatRequest,
+    ChatCancel,
+    ChatClear,
+    ChatRequest,
+    Frame,
+    NotProtocol,
+    ResumeAck,
+    ResumeRequest,
+    RpcCall,
+    StateUpdate,
+)
+
+_SAFE_DEPTH = 400
+_STACK_RESERVE = 200
+_BODY_KEYS = frozenset({"messages", "trigger", "clientTools"})
+
+
+def decode_frame(data: str | bytes) -> Frame:
+    """The frame in one WebSocket message. Never raises."""
+    if isinstance(data, bytes):
+        return NotProtocol(data)  # the protocol is text; binary is the app's own
+    try:
+        value = _parse(data)
+    except (ValueError, RecursionError):
+        return NotProtocol(data)
+    if not isinstance(value, dict):
+        return NotProtocol(data)
+    frame = cast("dict[str, Any]", value)
+    kind = frame.get("type")
+    reader = _READERS.get(kind) if isinstance(kind, str) else None
+    return (reader(frame) if reader else None) or NotProtocol(data)
+
+
+def _parse(text: str) -> Any:
+    """JSON data from `text`. Raises `ValueError` or `RecursionError`."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        if "\\ud" not in text.lower():
+            raise
+        # A browser escapes half an emoji as a lone surrogate, which the fast parser refuses. Losing
+        # the whole message over one character would be worse than replacing that character.
+        value = json.to_jsonable(stdlib_json.loads(text))
+    if text.count("{") + text.count("[") > _SAFE_DEPTH:
+        _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    """Raise `RecursionError` for data that later, on a deeper stack, could not be encoded."""
+    for _ in range(_STACK_RESERVE):
+        value = [value]
+    json.dump_bytes(value)
+
+
+def _chat_request(frame: dict[str, Any]) -> Frame:
+    request_id = frame.get("id")
+    init = frame.get("init")
+    if not isinstance(request_id, str):
+        return BadChatRequest(None, "A chat request needs a string `id`.")
+    if not isinstance(init, dict):
+        return BadChatRequest(request_id, "A chat request needs an `init` object.")
+    options = cast("dict[str, Any]", init)
+    if options.get("method") != "POST":
+        return BadChatRequest(None, "Only POST starts a turn.")
+    return _chat_body(request_id, options.get("body"))
+
+
+def _chat_body(request_id: str, text: Any) -> Frame:
+    if not isinstance(text, str) or not text:
+        return BadChatRequest(request_id, "The chat request has no body.")
+    try:
+        value = _parse(text)
+    except RecursionError:
+        return BadChatRequest(request_id, "The body of the chat request is nested too deeply.")
+    except ValueError:
+        return BadChatRequest(request_id, "The body of the chat request is not JSON.")
+    body = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        return BadChatRequest(request_id, "The body of the chat request has no list `messages`.")
+    tools = body.get("clientTools")
+    regenerate = body.get("trigger") == "regenerate-message"
+    return ChatRequest(
+        id=request_id,
+        messages=cast("list[Any]", messages),
+        trigger="regenerate-message" if regenerate else "submit-message",
+        client_tools=cast("list[Any]", tools) if isinstance(tools, list) else None,
+        body={key: item for key, item in body.items() if key not in _BODY_KEYS},
+    )
+
+
+def _cancel(frame: dict[str, Any]) -> Frame | None:
+    request_id = frame.get("id")
+    return ChatCancel(request_id) if isinstance(request_id, str) else None
+
+
+def _resume_request(frame: dict[str, Any]) -> Frame:
+    probe_id = frame.get("probeId")
+    return ResumeRequest(probe_id if isinstance(probe_id, str) else None)
+
+
+def _resume_ack(frame: dict[str, Any]) -> Frame | None:
+    request_id = frame.get("id")
+    return ResumeAck(request_id) if isinstance(request_id, str) else None
+
+
+def _state(frame: dict[str, Any]) -> Frame | None:
+    return StateUpdate(frame["state"]) if "state" in frame else None
+
+
+def _rpc(frame: dict[str, Any]) -> Frame | None:
+    call_id, method, args = frame.get("id"), frame.get("method"), frame.get("args")
+    if isinstance(call_id, str) and isinstance(method, str) and isinstance(args, list):
+        return RpcCall(call_id, method, cast("list[Any]", args))
+    return None
+
+
+_READERS: dict[str, Callable[[dict[str, Any]], Frame | None]] = {
+    "cf_agent_use_chat_request": _chat_request,
+    "cf_agent_chat_request_cancel": _cancel,
+    "cf_agent_chat_clear": lambda _frame: ChatClear(),
+    "cf_agent_stream_resume_request": _resume_request,
+    "cf_agent_stream_resume_ack": _resume_ack,
+    "cf_agent_state": _state,
+    "rpc": _rpc,
+}

@@ -1,0 +1,89 @@
+"""One record per frame a client may send (spec/01 §3.1).
+
+Owned here: the shapes after decoding, nothing else. `decode.py` makes them, the agent acts on them.
+Frames the server sends have no records: `encode.py` writes their text directly.
+Invariant: every value inside a frame is JSON data that can be encoded again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Trigger = Literal["submit-message", "regenerate-message"]
+
+
+class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """C3: run a turn. `id` becomes the request id of the turn."""
+
+    id: str
+    messages: list[Any]
+    """The client's whole list, unchecked: entries may be anything JSON can hold."""
+    trigger: Trigger = "submit-message"
+    client_tools: list[Any] | None = None
+    """None when the key is absent (keep the stored ones); an empty list clears them (§6.2)."""
+    body: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    """Every other key of the request body."""
+
+
+class ChatCancel(msgspec.Struct, frozen=True):
+    """C4: stop the turn with that request id."""
+
+    id: str
+
+
+class ChatClear(msgspec.Struct, frozen=True):
+    """C5: delete the conversation."""
+
+
+class ResumeRequest(msgspec.Struct, frozen=True):
+    """C7: is there a stream to join? The answer echoes `probe_id`."""
+
+    probe_id: str | None = None
+
+
+class ResumeAck(msgspec.Struct, frozen=True):
+    """C8: send me the stream with that request id, from its start."""
+
+    id: str
+
+
+class StateUpdate(msgspec.Struct, frozen=True):
+    """C1: replace the agent's state by `state` (any JSON value, null included)."""
+
+    state: Any
+
+
+class RpcCall(msgspec.Struct, frozen=True):
+    """C2: call a method."""
+
+    id: str
+    method: str
+    args: list[Any]
+
+
+class BadChatRequest(msgspec.Struct, frozen=True):
+    """A C3 that cannot run. With an `id` its sender is owed an error frame, else nothing."""
+
+    id: str | None
+    reason: str
+
+
+class NotProtocol(msgspec.Struct, frozen=True):
+    """Anything else, as it came: it belongs to the app's `on_client_message`."""
+
+    data: str | bytes
+
+
+Frame: TypeAlias = (
+    ChatRequest
+    | ChatCancel
+    | ChatClear
+    | ResumeRequest
+    | ResumeAck
+    | StateUpdate
+    | RpcCall
+    | BadChatRequest
+    | NotProtocol
+)

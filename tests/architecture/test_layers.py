@@ -1,0 +1,38 @@
+"""DESIGN §3: imports only go down the layers, checked by import-linter."""
+
+from __future__ import annotations
+
+from tests.architecture.support import PACKAGE, run_tool
+
+UNLAYERED = {"testing"}
+LAYERS = {
+    "cli",
+    "server",
+    "host",
+    "agent",
+    "live",
+    "turn",
+    "hooks",
+    "session",
+    "journal",
+    "tools",
+    "models",
+    "store",
+    "wire",
+    "messages",
+    "core",
+}
+
+
+def test_every_import_goes_down_the_layers():
+    done = run_tool("lint-imports", "--no-cache")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_folder_of_the_package_is_a_layer():
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+    assert folders - UNLAYERED == LAYERS
+
+
+def test_only_the_front_door_lies_beside_the_layers():
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py"}

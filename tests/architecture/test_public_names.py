@@ -1,0 +1,76 @@
+"""DESIGN §4: the front door is small, real and documented."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from typing import Any
+
+import thinkwell
+from tests.architecture.support import PACKAGE, ROOT
+
+MOST_NAMES = 45
+MOST_NAMES_OF_THINK = 100
+
+
+def reference() -> str:
+    return (ROOT / "docs" / "reference.md").read_text()
+
+
+def headings() -> set[str]:
+    """Every `name` that stands in a heading of the reference."""
+    lines = [line for line in reference().splitlines() if line.startswith("#")]
+    return {name for line in lines for name in re.findall(r"`@?([A-Za-z_]+)", line)}
+
+
+def public_members(owner: Any) -> set[str]:
+    return {name for name in dir(owner) if not name.startswith("_")}
+
+
+def test_every_name_in_all_can_be_imported():
+    assert [name for name in thinkwell.__all__ if not hasattr(thinkwell, name)] == []
+
+
+def test_all_is_sorted_and_short():
+    assert list(thinkwell.__all__) == sorted(thinkwell.__all__)
+    assert len(set(thinkwell.__all__)) == len(thinkwell.__all__) <= MOST_NAMES
+
+
+def test_all_names_everything_that_type_checkers_see():
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in imports if (node.module or "").startswith("thinkwell.")]
+    assert {alias.name for node in ours for alias in node.names} == set(thinkwell.__all__)
+
+
+def test_every_public_class_and_function_has_a_docstring():
+    named = {name: getattr(thinkwell, name) for name in thinkwell.__all__}
+    explained = {n: v for n, v in named.items() if inspect.isclass(v) or inspect.isfunction(v)}
+    assert [name for name, value in explained.items() if not (value.__doc__ or "").strip()] == []
+
+
+def test_every_public_name_has_a_heading_in_the_reference():
+    assert sorted(set(thinkwell.__all__) - headings()) == []
+
+
+def test_think_stays_within_its_number_of_public_names():
+    assert len(public_members(thinkwell.Think)) <= MOST_NAMES_OF_THINK
+
+
+def test_every_public_name_of_think_is_documented():
+    documented = set(re.findall(r"`@?([A-Za-z_]+)", reference()))
+    assert sorted(public_members(thinkwell.Think) - documented) == []
+
+
+def test_every_method_of_think_has_a_docstring():
+    methods = {n: getattr(thinkwell.Think, n) for n in public_members(thinkwell.Think)}
+    silent = [n for n, m in methods.items() if inspect.isroutine(m) and not inspect.getdoc(m)]
+    assert silent == []
+
+
+def test_every_error_has_a_heading_in_the_reference():
+    from thinkwell.core import errors
+
+    raised = {n for n, v in vars(errors).items() if inspect.isclass(v) and issubclass(v, Exception)}
+    assert sorted(raised - headings()) == []

@@ -1,0 +1,147 @@
+"""UI messages as a model reads them (spec/02 §10.5, §10.9-10.12)."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+
+from tests.unit.messages.helpers import assistant, call, message, settled_call, text, user
+from tests.unit.messages.strategies import legal_streams
+from thinkwell.messages.convert import (
+    CONTINUE_TEXT,
+    DENIED_TEXT,
+    close_with_user,
+    incomplete_calls,
+    to_model_messages,
+)
+from thinkwell.messages.fold import fold_chunks
+from thinkwell.messages.model_messages import (
+    AssistantMessage,
+    FileContent,
+    ReasoningContent,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
+
+STEP = {"type": "step-start"}
+PNG = {"type": "file", "mediaType": "image/png", "url": "data:x", "filename": "x.png"}
+CALL = ToolCallContent("c1", "search", {"q": 1})
+
+
+def result(kind, value):
+    return ToolMessage((ToolResultContent("c1", "search", kind, value),))
+
+
+class TestUserAndSystem:
+    def test_a_user_says_texts_and_files(self):
+        content = (TextContent("look"), FileContent("data:x", "image/png", "x.png"))
+        said = user(text("look"), PNG, {"type": "data-x", "data": 1}, text(""))
+        assert to_model_messages(said) == (UserMessage(content),)
+
+    def test_10_5_a_stored_note_is_sent_as_the_user(self):
+        note = message("system", text("It "), text("failed."))
+        assert to_model_messages(note) == (UserMessage((TextContent("It failed."),)),)
+
+    @pytest.mark.parametrize("role", ["user", "system", "assistant"])
+    def test_a_message_that_says_nothing_is_left_out(self, role):
+        empty = message(role, STEP, text(""), {"type": "data-x", "data": 1})
+        assert to_model_messages(empty) == ()
+
+
+class TestAssistant:
+    def test_10_9_each_step_is_a_block_with_its_results(self):
+        answer = assistant(STEP, text("Wait."), settled_call("found"), STEP, text("Done."))
+        assert to_model_messages(answer) == (
+            AssistantMessage((TextContent("Wait."), CALL)),
+            result("text", "found"),
+            AssistantMessage((TextContent("Done."),)),
+        )
+
+    def test_reasoning_goes_back_only_with_what_the_provider_signed(self):
+        signed = {"type": "reasoning", "text": "hm", "providerMetadata": {"m": {"s": 1}}}
+        answer = assistant({"type": "reasoning", "text": "plain"}, signed, PNG)
+        content = (
+            ReasoningContent("hm", {"m": {"s": 1}}),
+            FileContent("data:x", "image/png", "x.png"),
+        )
+        assert to_model_messages(answer) == (AssistantMessage(content),)
+
+    def test_10_9_sources_and_data_are_left_out(self):
+        source = {"type": "source-url", "sourceId": "s", "url": "https://x"}
+        assert to_model_messages(assistant(source, {"type": "data-x", "data": 1})) == ()
+
+    def test_metadata_and_odd_inputs_of_a_call(self):
+        part = settled_call(input='{"q": 1}', callProviderMetadata={"m": {}})
+        expected = ToolCallContent("c1", "search", {"q": 1}, {"m": {}})
+        assert to_model_messages(assistant(part))[0] == AssistantMessage((expected,))
+
+
+class TestOutcomes:
+    @pytest.mark.parametrize(
+        ("part", "kind", "value"),
+        [
+            (settled_call("found"), "text", "found"),
+            (settled_call({"n": 1}), "json", {"n": 1}),
+            (settled_call(None), "json", None),
+            (call("output-error", errorText="broke"), "error-text", "broke"),
+            (call("output-denied"), "execution-denied", DENIED_TEXT),
+            (call("output-denied", approval={"reason": "no!"}), "execution-denied", "no!"),
+            (
+                call("approval-responded", approval={"approved": False}),
+                "execution-denied",
+                DENIED_TEXT,
+            ),
+            (call("result", result=[1]), "json", [1]),
+        ],
+    )
+    def test_what_came_of_a_call(self, part, kind, value):
+        assert to_model_messages(assistant(part)) == (
+            AssistantMessage((CALL,)),
+            result(kind, value),
+        )
+
+    @pytest.mark.parametrize(
+        "part",
+        [
+            call("input-streaming"),
+            call("input-available"),
+            call("approval-requested"),
+            call("approval-responded", approval={"approved": True}),
+            settled_call("early", preliminary=True),
+        ],
+    )
+    def test_10_10_an_incomplete_call_is_left_out_and_named(self, part):
+        answer = assistant(text("hm"), part)
+        assert to_model_messages(answer) == (AssistantMessage((TextContent("hm"),)),)
+        assert incomplete_calls(answer) == ("c1",)
+
+    def test_complete_calls_are_not_named(self):
+        assert incomplete_calls(assistant(settled_call())) == ()
+        assert incomplete_calls(user(text("hi"))) == ()
+
+
+class TestClosing:
+    """10.12: a request never ends with the assistant."""
+
+    def test_the_user_asks_to_go_on(self):
+        messages = (AssistantMessage((TextContent("and so"),)),)
+        assert close_with_user(messages) == (*messages, UserMessage((TextContent(CONTINUE_TEXT),)))
+
+    @pytest.mark.parametrize(
+        "messages", [(), (UserMessage((TextContent("hi"),)),), (result("text", "x"),)]
+    )
+    def test_others_come_back_as_they_are(self, messages):
+        assert close_with_user(messages) is messages
+
+
+@given(legal_streams)
+def test_every_call_is_followed_by_its_outcome(stream):
+    messages = to_model_messages(fold_chunks(stream, "m"))
+    for answer, following in pairwise((*messages, None)):
+        if isinstance(answer, AssistantMessage):
+            asked = [c.tool_call_id for c in answer.content if isinstance(c, ToolCallContent)]
+            told = following.content if isinstance(following, ToolMessage) else ()
+            assert asked == [item.tool_call_id for item in told]

@@ -1,0 +1,70 @@
+"""Transcripts a model will accept (spec/01 §7.10, spec/02 §10.3, spec/03 §11)."""
+
+import copy
+
+import pytest
+
+from tests.unit.messages.helpers import assistant, call, settled_call, text, user
+from thinkwell.messages.repair import INTERRUPTED_TEXT, repair_transcript
+
+DEAD = ["input-streaming", "input-available", "approval-requested"]
+
+
+@pytest.mark.parametrize("state", DEAD)
+def test_a_dead_call_becomes_an_error(state):
+    result = repair_transcript([user(text("hi")), assistant(call(state))])
+    assert result.messages[1]["parts"] == [call("output-error", errorText=INTERRUPTED_TEXT)]
+    assert (result.changed_ids, result.removed_tool_calls) == (("a1",), 1)
+    assert result.tool_call_ids == ("c1",)
+
+
+def test_an_approved_call_still_waits_to_run():
+    messages = [assistant(call("approval-responded", approval={"approved": True}))]
+    assert repair_transcript(messages).messages is messages
+
+
+@pytest.mark.parametrize("part", [settled_call(), call("output-error", errorText="mine")])
+def test_settled_calls_keep_their_own_outcome(part):
+    messages = [assistant(part)]
+    assert repair_transcript(messages).messages is messages
+
+
+@pytest.mark.parametrize(("given", "kept"), [('{"a": 1}', {"a": 1}), ("oops", {}), (None, {})])
+def test_inputs_become_objects(given, kept):
+    result = repair_transcript([assistant(settled_call(input=given))])
+    assert result.messages[0]["parts"] == [settled_call(input=kept)]
+    assert (result.normalized_inputs, result.removed_tool_calls) == (1, 0)
+
+
+def test_a_dead_call_without_input_gets_an_empty_one():
+    part = {"type": "tool-x", "toolCallId": "c", "state": "input-streaming"}
+    assert repair_transcript([assistant(part)]).messages[0]["parts"][0]["input"] == {}
+
+
+def test_a_call_settled_elsewhere_gets_no_second_outcome():
+    messages = [assistant(call("input-available")), assistant(settled_call(), id="a2")]
+    assert repair_transcript(messages).messages is messages
+
+
+def test_the_application_decides_what_a_dead_call_becomes():
+    question = text("Which city?")
+    result = repair_transcript([assistant(call("input-available"))], lambda part: question)
+    assert result.messages[0]["parts"] == [question]
+
+
+def test_the_application_may_leave_a_call_alone():
+    messages = [assistant(call("input-available"))]
+    assert repair_transcript(messages, lambda part: part).messages is messages
+
+
+def test_twice_equals_once():
+    once = repair_transcript([assistant(call("input-available", input="{"))]).messages
+    assert repair_transcript(once).messages is once
+
+
+def test_inputs_are_not_changed_and_other_messages_keep_their_identity():
+    messages = [assistant(text("fine"), id="a0"), assistant(call("input-available"))]
+    before = copy.deepcopy(messages)
+    result = repair_transcript(messages)
+    assert messages == before
+    assert result.messages[0] is messages[0]

@@ -1,0 +1,140 @@
+"""From what a user wrote to a model (DESIGN §4)."""
+
+import sys
+
+import pytest
+from pydantic_ai.models.test import TestModel as EveryToolModel
+
+from tests.unit.models.helpers import collect, failure_of, finish_of, text_of
+from thinkwell.core.errors import ConfigurationError, MissingExtraError
+from thinkwell.core.signal import AbortController
+from thinkwell.models.demo import DemoModel
+from thinkwell.models.fallback import FallbackModel
+from thinkwell.models.openai_chat import OpenAIChatModel
+from thinkwell.models.pydantic_ai import PydanticAIModel
+from thinkwell.models.resolve import PRESETS, ModelPool, resolve_model
+from thinkwell.testing import ScriptedModel, error, text
+from thinkwell.testing.mock_provider import MockProvider, Reply
+
+
+class TestStrings:
+    def test_demo(self):
+        assert isinstance(resolve_model("demo"), DemoModel)
+
+    def test_openai_chat_honours_the_environment(self, monkeypatch):
+        monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+        model = resolve_model("openai-chat:gpt-x:latest")
+        assert isinstance(model, OpenAIChatModel)
+        assert (model.model_id, model.base_url) == ("gpt-x:latest", "http://127.0.0.1:9/v1")
+
+    @pytest.mark.parametrize("name", sorted(PRESETS))
+    def test_a_preset_knows_its_address(self, name, monkeypatch):
+        preset = PRESETS[name]
+        for variable in filter(None, [preset.key_variable]):
+            monkeypatch.setenv(variable, "k")
+        model = resolve_model(f"{name}:m")
+        assert isinstance(model, OpenAIChatModel)
+        assert (model.provider, model.base_url) == (name, preset.base_url)
+
+    def test_a_local_preset_can_be_moved(self, monkeypatch):
+        monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:9/v1")
+        model = resolve_model("ollama:m")
+        assert isinstance(model, OpenAIChatModel)
+        assert model.base_url == "http://127.0.0.1:9/v1"
+
+    async def test_a_preset_never_gets_the_key_of_openai(self, monkeypatch):
+        monkeypatch.setenv("OPENAI_API_KEY", "secret")
+        async with MockProvider([Reply(deltas=["a"])]) as provider:
+            monkeypatch.setenv("OLLAMA_BASE_URL", provider.base_url)
+            pool = ModelPool()
+            await collect(pool.resolve("ollama:m"))
+            await pool.aclose()
+        assert "Authorization" not in provider.requests[0].headers
+
+    def test_a_preset_without_its_key_names_the_variable(self, monkeypatch):
+        monkeypatch.delenv("GROQ_API_KEY", raising=False)
+        with pytest.raises(ConfigurationError, match=r"'groq:m' needs a key\. Set GROQ_API_KEY"):
+            resolve_model("groq:m")
+
+    @pytest.mark.parametrize("name", ["openai:gpt-5-mini", "pydantic-ai/openai-chat:gpt-5-mini"])
+    def test_other_providers_go_through_the_bridge(self, name, monkeypatch):
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        model = resolve_model(name)
+        assert isinstance(model, PydanticAIModel)
+        assert model.model_id == "gpt-5-mini"
+
+    def test_without_pydantic_ai_the_error_names_the_extra(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pydantic_ai.models", None)
+        with pytest.raises(MissingExtraError, match=r"thinkwell\[pydantic-ai\]"):
+            resolve_model("mistral:m")
+
+    @pytest.mark.parametrize("name", ["", "gpt-5", "openai-chat:", ":m", "pydantic-ai/x"])
+    def test_a_string_without_provider_and_name_shows_the_right_forms(self, name):
+        with pytest.raises(ConfigurationError, match='Write "openai-chat:NAME"'):
+            resolve_model(name)
+
+    def test_a_provider_nobody_knows_shows_the_right_forms(self):
+        with pytest.raises(ConfigurationError, match='Write "openai-chat:NAME"'):
+            resolve_model("nobody:m")
+
+
+class TestObjects:
+    def test_a_model_stays_itself(self):
+        model = ScriptedModel()
+        assert resolve_model(model) is model
+
+    def test_a_pydantic_ai_model_is_wrapped(self):
+        assert isinstance(resolve_model(EveryToolModel()), PydanticAIModel)
+
+    @pytest.mark.parametrize("value", [None, 5, object(), ScriptedModel])
+    def test_anything_else_shows_the_right_forms(self, value):
+        with pytest.raises(ConfigurationError, match="is no model"):
+            resolve_model(value)
+
+
+class TestPool:
+    async def test_the_same_string_is_the_same_model_until_the_pool_is_closed(self):
+        pool = ModelPool()
+        first = pool.resolve("demo")
+        assert pool.resolve("demo") is first
+        await pool.aclose()
+        assert pool.resolve("demo") is not first
+
+    def test_a_chain_is_made_of_pooled_models(self):
+        pool = ModelPool()
+        chain = pool.resolve(["demo", ScriptedModel()])
+        assert isinstance(chain, FallbackModel)
+        assert chain.models[0] is pool.resolve("demo")
+
+
+class TestFallbackChain:
+    async def test_the_next_model_is_asked_when_one_fails_before_it_spoke(self):
+        first, second = ScriptedModel([[error(ValueError("down"))]]), ScriptedModel(["Hi there"])
+        events = await collect(resolve_model([first, second]))
+        assert text_of(events) == "Hi there"
+        assert finish_of(events).reason == "stop"
+
+    async def test_a_failure_after_content_is_told_as_it_is(self):
+        first, second = ScriptedModel([[text("A"), error(ValueError("cut"))]]), ScriptedModel()
+        assert str(failure_of(await collect(resolve_model([first, second])))) == "cut"
+        assert second.requests == []
+
+    async def test_the_last_failure_is_told_when_all_fail(self):
+        models = [ScriptedModel([[error(ValueError(name))]]) for name in "ab"]
+        assert str(failure_of(await collect(resolve_model(models)))) == "b"
+
+    async def test_an_abort_asks_no_further_model(self):
+        controller, second = AbortController(), ScriptedModel()
+
+        def fail(_request):
+            controller.abort()
+            return [error(ValueError("down"))]
+
+        events = await collect(
+            resolve_model([ScriptedModel([fail]), second]), signal=controller.signal
+        )
+        assert (events, second.requests) == ([], [])
+
+    def test_a_chain_of_nothing_is_refused(self):
+        with pytest.raises(ConfigurationError, match="needs a model"):
+            resolve_model([])

@@ -1,0 +1,119 @@
+"""A host without agents and an ASGI client without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+from thinkwell.host.client import AgentAddress, FrameSink, HttpRequest, HttpResponse
+from thinkwell.server.asgi import Call, Message
+
+
+class FakeConnection:
+    def __init__(self) -> None:
+        self.received: asyncio.Queue[str | bytes] = asyncio.Queue()
+        self.closed = asyncio.Event()
+
+    async def receive(self, data: str | bytes) -> None:
+        self.received.put_nowait(data)
+
+    async def close(self) -> None:
+        self.closed.set()
+
+
+class FakeHost:
+    """Remembers what it was asked; answers what the test put in."""
+
+    def __init__(self) -> None:
+        self.connection = FakeConnection()
+        self.opened: list[tuple[AgentAddress, str]] = []
+        self.requests: list[HttpRequest] = []
+        self.calls: list[tuple[AgentAddress, str, tuple[Any, ...], dict[str, Any]]] = []
+        self.sink: FrameSink | None = None
+        self.greeting: list[str] = []
+        self.failure: Exception | None = None
+
+    def knows(self, class_name: str) -> bool:
+        return class_name == "chat-agent"
+
+    async def open_connection(
+        self, address: AgentAddress, connection_id: str, sink: FrameSink
+    ) -> FakeConnection:
+        if self.failure is not None:
+            raise self.failure
+        self.opened.append((address, connection_id))
+        self.sink = sink
+        sink(self.greeting)
+        return self.connection
+
+    async def handle_request(self, address: AgentAddress, request: HttpRequest) -> HttpResponse:
+        if self.failure is not None:
+            raise self.failure
+        self.requests.append(request)
+        return HttpResponse(status=200, body=b"[]", content_type="application/json")
+
+    async def call(
+        self, address: AgentAddress, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        self.calls.append((address, method, tuple(args), dict(kwargs)))
+        return "answer"
+
+    async def iterate(
+        self, address: AgentAddress, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> AsyncIterator[Any]:
+        self.calls.append((address, method, tuple(args), dict(kwargs)))
+        for item in (1, 2):
+            yield item
+
+
+class AsgiClient:
+    """One ASGI call: what the app sends ends up in `sent`, in order."""
+
+    def __init__(self, kind: str, path: str = "/", *, query: str = "", **headers: str) -> None:
+        self._inbox: asyncio.Queue[Message] = asyncio.Queue()
+        self.sent: asyncio.Queue[Message] = asyncio.Queue()
+        self.stuck = asyncio.Event()
+        self.scope: dict[str, Any] = {
+            "type": kind,
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
+            "extensions": {"websocket.http.response": {}},
+        }
+        self.push({"type": f"{kind}.connect" if kind == "websocket" else "http.request"})
+
+    @property
+    def call(self) -> Call:
+        return Call(self.scope, self._inbox.get, self._send)
+
+    def push(self, message: Message) -> None:
+        self._inbox.put_nowait(message)
+
+    async def _send(self, message: Message) -> None:
+        if self.stuck.is_set():
+            await asyncio.Event().wait()
+        self.sent.put_nowait(message)
+
+    async def next(self) -> Message:
+        return await self.sent.get()
+
+    async def response(self) -> tuple[int, bytes, dict[bytes, bytes]]:
+        start = await self.next()
+        body = await self.next()
+        return start["status"], body["body"], dict(start["headers"])
+
+
+@contextlib.asynccontextmanager
+async def running(work: Any):
+    """Run a coroutine beside the test and end it with the test."""
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
