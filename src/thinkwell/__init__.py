@@ -1,4 +1,4 @@
-"""Thinkwell: durable chat agents. Subclass `Think`, name a model, and its turns outlive the request.
+"""Thinkwell: durable chat agents. Subclass `Think`, name a model: its turns outlive the request.
 
 What is listed here, and `thinkwell.testing`, is public; everything else may change.
 """

@@ -35,7 +35,7 @@ class Host:
 
     def __init__(
         self,
-        agents: Sequence[type[Think]],
+        agents: Sequence[type],
         store: Store,
         *,
         clock: Clock | None = None,
@@ -129,9 +129,13 @@ def _is_awake(task: asyncio.Task[Activation]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
-def _by_name(agents: Sequence[type[Think]]) -> dict[str, type[Think]]:
+def _by_name(agents: Sequence[type]) -> dict[str, type[Think]]:
     classes: dict[str, type[Think]] = {}
     for cls in agents:
+        if not issubclass(cls, Think):
+            raise ConfigurationError(
+                f"{cls.__name__} is no agent class. Write `class {cls.__name__}(Think): ...`."
+            )
         other = classes.setdefault(cls.agent_class, cls)
         if other is not cls:
             raise ConfigurationError(

@@ -1,11 +1,9 @@
-"""What watchers of one agent see: the running stream, its end, and the transcript (spec/01 §2.4,
-§6, §10).
+"""What the watchers of one agent see: the stream, its end, the transcript (spec/01 §2.4, §6, §10).
 
-Frames go out only from two places: the log's listener, which runs after
-the commit of the chunks it tells, and `ended`, which runs after the settling commit. So the order
-of frames is the order of commits. A connection that was offered a stream gets its chunks only
-after it took the offer; replay and switch to live happen without an await, so there is no gap and
-no double.
+Frames go out only from two places: the log's listener, which runs after the commit of the chunks
+it tells, and `ended`, which runs after the settling commit. So the order of frames is the order of
+commits. A connection that was offered a stream gets its chunks only after it took the offer;
+replay and switch to live happen without an await, so there is no gap and no double.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Token counts. None means the provider did not say. Stored format: change only with a migration."""
+    """Token counts. None: the provider did not say. Stored: change only with a migration."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None

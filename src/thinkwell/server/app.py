@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.host.client import AgentAddress, HostClient
@@ -23,7 +23,7 @@ from thinkwell.server.stub import AgentStub
 if TYPE_CHECKING:
     from typing import Self
 
-    from thinkwell.agent.agent import Agent
+    from thinkwell.agent.think import Think
     from thinkwell.host.host import Host
     from thinkwell.server.pages import Page
 
@@ -45,7 +45,7 @@ class App:
 
     def __init__(
         self,
-        agents: Sequence[type[Agent]],
+        agents: Sequence[type[Think]],
         *,
         store: str = DEFAULT_STORE,
         prefix: str = "agents",
@@ -168,13 +168,11 @@ class App:
         await call.send({"type": "lifespan.shutdown.complete"})
 
 
-def _names_of(agents: Sequence[type[Agent]]) -> dict[type, str]:
+def _names_of(agents: Sequence[type[Think]]) -> dict[type, str]:
     """Each class with its name in URLs; two classes with one name are an error."""
-    from thinkwell.agent.agent import Agent
-
     names: dict[type, str] = {}
     for cls in agents:
-        if not (isinstance(cls, type) and issubclass(cls, Agent)):  # pyright: ignore[reportUnnecessaryIsInstance] - users without a type checker
+        if not _is_agent_class(cls):
             raise ConfigurationError(
                 f"App(agents=[...]) takes agent classes, not {cls!r}. "
                 "Write `App(agents=[Assistant])`, where `class Assistant(Think)`."
@@ -188,3 +186,9 @@ def _names_of(agents: Sequence[type[Agent]]) -> dict[type, str]:
             )
         names[cls] = name
     return names
+
+
+def _is_agent_class(value: Any) -> bool:
+    from thinkwell.agent.think import Think
+
+    return isinstance(value, type) and issubclass(value, Think)

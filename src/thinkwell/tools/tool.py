@@ -58,8 +58,7 @@ class Tool:
     timeout: float | None = None
     """Seconds a call may take; None means no limit."""
     blocking: bool = False
-    """Whether `execute` is an ordinary function that must not hold up the event loop: run it in a
-    thread."""
+    """Whether `execute` would hold up the event loop and so runs in a thread."""
 
     def __post_init__(self) -> None:
         """Refuse what no model could be offered."""
@@ -175,7 +174,7 @@ def from_json_schema(
     timeout: float | None = None,
     inline: bool = False,
 ) -> Tool:
-    """A tool with a ready JSON schema: `execute` gets the arguments as a dict, checked shallowly."""
+    """A tool with a ready JSON schema; `execute` gets the arguments as a shallowly checked dict."""
     input_schema = root_only(schema, name)
     return Tool(
         name=name,

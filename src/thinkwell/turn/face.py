@@ -6,7 +6,7 @@ only through `TurnOutput`; `agent/wiring.py` hands in the real ones.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec

@@ -104,7 +104,7 @@ class TestGates:
 
         async def read():
             async for event in model.stream(request(), AbortController().signal):
-                seen.append(event)  # noqa: PERF401 - the test looks while it grows
+                seen.append(event)
 
         task = asyncio.create_task(read())
         await gate.reached()
