@@ -11,6 +11,11 @@ from benchmarks.processes import Worker
 from benchmarks.provider import start_provider, start_tool_provider
 from benchmarks.report import Row, document, history_rows, import_row, socket_row, table, turn_rows
 
+# What a program that defines an agent has to import; `import thinkwell` alone loads nothing.
+IMPORTS = {
+    "thinkwell": "from thinkwell import App, Think, tool",
+    "pydantic-ai": "from pydantic_ai import Agent",
+}
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
@@ -27,8 +32,8 @@ def measure(folder: Path) -> list[Row]:
     with start_provider() as provider, start_tool_provider() as tool_provider:
         rows = measure_turns(provider.base_url, tool_provider.base_url, folder)
         rows.append(socket_row(socket_cost(provider.base_url, folder)))
-    imports = import_seconds(["thinkwell", "pydantic_ai"])
-    rows.append(import_row(imports["thinkwell"], imports["pydantic_ai"]))
+    imports = import_seconds(IMPORTS)
+    rows.append(import_row(imports["thinkwell"], imports["pydantic-ai"]))
     return rows
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.processes import ROOT, Worker
@@ -83,13 +83,13 @@ def history_costs(worker: Worker) -> dict[int, float]:
     return {count: statistics.median(values) for count, values in samples.items()}
 
 
-def import_seconds(modules: Iterable[str]) -> dict[str, float]:
-    """Wall seconds of `import module` in a fresh interpreter."""
-    code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
-    samples: dict[str, list[float]] = {module: [] for module in modules}
+def import_seconds(statements: Mapping[str, str]) -> dict[str, float]:
+    """Wall seconds of import statements, each in fresh interpreters."""
+    code = "import time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
+    samples: dict[str, list[float]] = {name: [] for name in statements}
     for _ in range(IMPORTS):
-        for module, taken in samples.items():
-            command = [sys.executable, "-c", code.format(module)]
+        for name, statement in statements.items():
+            command = [sys.executable, "-c", code.format(statement)]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-            taken.append(float(done.stdout))
-    return {module: statistics.median(values) for module, values in samples.items()}
+            samples[name].append(float(done.stdout))
+    return {name: statistics.median(values) for name, values in samples.items()}

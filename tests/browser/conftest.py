@@ -35,6 +35,6 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
     page = await browser.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("console", lambda line: line.type == "error" and problems.append(line.text))
+    page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
     yield page
     assert problems == []

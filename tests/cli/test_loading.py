@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -20,17 +20,17 @@ class Helper(Think, name="aid"): model = "demo"
 
 
 @pytest.fixture
-def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """Writes a module for the test; `sys.path` and `sys.modules` are put back afterwards."""
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
+    """Writes a module for the test; it is forgotten afterwards."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
     monkeypatch.chdir(tmp_path)
 
     def write(text: str) -> str:
         (tmp_path / "written.py").write_text(text)
         return "written.py"
 
-    return write
+    yield write
+    sys.modules.pop("written", None)
 
 
 def test_a_file_without_app_serves_every_agent_it_defines(write: Callable[[str], str]):

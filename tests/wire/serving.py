@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import uvicorn
 
-from thinkwell import App
 from thinkwell.cli.serve import server_config
+from thinkwell.server.asgi import AsgiApp
 
 
 class _Server(uvicorn.Server):
@@ -24,7 +24,7 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(app: App) -> AsyncIterator[str]:
+async def serving(app: AsgiApp) -> AsyncIterator[str]:
     """Serve `app` while the block runs; gives `http://127.0.0.1:<port>`."""
     server = _Server(server_config(app, host="127.0.0.1", port=0))
     task = asyncio.get_running_loop().create_task(server.serve())

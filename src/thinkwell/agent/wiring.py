@@ -21,7 +21,7 @@ from thinkwell.hooks.registry import HookRegistry
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner
 from thinkwell.live.watchers import Sink, Watcher
-from thinkwell.models.resolve import resolve_model
+from thinkwell.models.resolve import ModelPool
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import claim
@@ -38,6 +38,7 @@ class Surroundings:
         self.clock = clock
         self.bus = bus
         self.commits = GroupCommit(store, clock)
+        self.models = ModelPool()
 
 
 class Activation:
@@ -102,7 +103,7 @@ async def wake(cls: type[Think], name: str, around: Surroundings) -> Activation:
             bus=around.bus,
             clock=around.clock,
             output=turns,
-            resolve_model=resolve_model,
+            resolve_model=around.models.resolve,
         )
     )
     await agent.on_start()

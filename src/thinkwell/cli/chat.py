@@ -86,7 +86,7 @@ def _talk(conversation: Conversation, loop: LoopThread) -> None:
     _follow(conversation, loop, conversation.resume())
     while True:
         try:
-            text = input(click.style("you ▸ ", bold=True)).strip()
+            text = input("you ▸ ").strip()
         except (EOFError, KeyboardInterrupt):
             click.echo()
             return

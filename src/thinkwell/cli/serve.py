@@ -14,6 +14,7 @@ import uvicorn
 
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.server.app import App
+from thinkwell.server.asgi import AsgiApp
 
 # A chat request carries the client's whole transcript.
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
@@ -32,7 +33,7 @@ def refuse_public_host(host: str) -> None:
         )
 
 
-def server_config(app: App, *, host: str, port: int) -> uvicorn.Config:
+def server_config(app: AsgiApp, *, host: str, port: int) -> uvicorn.Config:
     """How an app is served."""
     return uvicorn.Config(
         app,

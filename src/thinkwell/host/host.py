@@ -80,6 +80,7 @@ class Host:
             await activation.stop()
         await self._tasks.close()
         await self._around.commits.close()
+        await self._around.models.aclose()
         await self._store.close()
         self._awake.clear()
 

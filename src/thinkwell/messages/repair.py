@@ -73,6 +73,11 @@ def repair_transcript(
     )
 
 
+def is_intact(message: UIMessage) -> bool:
+    """Whether a message needs no repair whatever stands around it."""
+    return not repair_transcript([message]).changed_ids
+
+
 class _Repair:
     def __init__(self, repair_part: RepairPart, settled_ids: frozenset[str]) -> None:
         self._repair_part = repair_part

@@ -16,7 +16,7 @@ from thinkwell.hooks.contexts import TurnContext
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
-from thinkwell.messages.repair import repair_transcript
+from thinkwell.messages.repair import is_intact, repair_transcript
 from thinkwell.messages.truncate import count_older, truncate_message
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
@@ -83,6 +83,9 @@ async def _window(turn: RunningTurn) -> list[StoredMessage]:
 
 async def _repaired(turn: RunningTurn, window: list[StoredMessage]) -> list[StoredMessage]:
     """Give every unanswered call a result; a changed message is stored once and stays as it is."""
+    cache = turn.parts.session.cache
+    if all(cache.converted(stored, is_intact, variant="intact") for stored in window):
+        return window
     repair = repair_transcript([stored.message for stored in window])
     if not repair.changed_ids:
         return window

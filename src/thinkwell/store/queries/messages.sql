@@ -8,11 +8,12 @@ SELECT seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, ve
 FROM messages WHERE agent = :agent AND session = :session AND id = :id;
 
 -- name: message_rows
--- Place and sizes of several messages; ids is a JSON array.
+-- Place and sizes of several messages; ids is a JSON array. The plus keeps SQLite from walking the
+-- whole session in the order of seq instead of looking the ids up.
 SELECT seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, version
 FROM messages
 WHERE agent = :agent AND session = :session AND id IN (SELECT value FROM json_each(:ids))
-ORDER BY seq;
+ORDER BY +seq;
 
 -- name: latest_leaf
 -- The newest message: nothing can hang under it yet.

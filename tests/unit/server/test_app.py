@@ -1,0 +1,114 @@
+"""`App`: how it starts and stops, where it may be mounted, what it refuses."""
+
+from __future__ import annotations
+
+import aiohttp
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from tests.wire.serving import serving
+from thinkwell import App, Think
+from thinkwell.core.errors import ConfigurationError, HostClosedError
+from thinkwell.testing import ScriptedModel
+
+
+class Echo(Think):
+    def get_model(self):
+        return ScriptedModel(["one two three"])
+
+    async def shout(self, text: str) -> str:
+        return text.upper()
+
+
+def make_app(**options: str) -> App:
+    return App(agents=[Echo], store="sqlite://:memory:", **options)
+
+
+class TestDefinition:
+    def test_only_agent_classes_are_served(self):
+        with pytest.raises(ConfigurationError, match="takes agent classes"):
+            App(agents=[Echo()])  # pyright: ignore[reportArgumentType]
+
+    def test_two_classes_cannot_have_one_name(self):
+        class Other(Think, name="echo"): ...
+
+        with pytest.raises(ConfigurationError, match="Echo and Other are both reached as 'echo'"):
+            App(agents=[Echo, Other])
+
+
+class TestWithoutAServer:
+    async def test_methods_are_called_through_a_stub(self):
+        async with make_app() as app:
+            assert await app.agent(Echo, "alice").shout("hi") == "HI"
+
+    async def test_a_turn_runs(self):
+        async with make_app() as app:
+            result = await app.agent(Echo).run("hi")
+        assert result.status == "completed"
+
+    async def test_streams_are_followed(self):
+        async with make_app() as app:
+            kinds = [chunk["type"] async for chunk in app.agent(Echo).stream("hi")]
+        assert (kinds[0], kinds[-1]) == ("start", "finish")
+
+    async def test_a_call_before_the_start_says_how_to_start(self):
+        with pytest.raises(HostClosedError, match="async with app"):
+            await make_app().agent(Echo).shout("hi")
+
+    def test_a_class_that_is_not_served_is_named(self):
+        class Stranger(Think): ...
+
+        with pytest.raises(ConfigurationError, match="does not serve Stranger; it serves Echo"):
+            make_app().agent(Stranger)
+
+
+class TestServed:
+    async def test_another_prefix(self):
+        async with (
+            serving(make_app(prefix="/api/v1/")) as url,
+            aiohttp.ClientSession() as session,
+            session.get(f"{url}/api/v1/echo/x/get-messages") as answer,
+        ):
+            assert await answer.json() == []
+
+    async def test_mounted_in_another_app_without_a_lifespan(self):
+        app = make_app()
+        outer = Starlette(routes=[Mount("/chat", app=app)])
+        async with (
+            serving(outer) as url,
+            aiohttp.ClientSession() as session,
+            session.ws_connect(f"{url}/chat/agents/echo/a%20b") as socket,
+        ):
+            frames = [await socket.receive_json() for _ in range(3)]
+        await app.stop()
+        assert frames[1]["name"] == "a%20b"
+
+    async def test_the_page_below_a_mount_point_knows_where_it_is(self):
+        app = make_app()
+        outer = Starlette(routes=[Mount("/chat", app=app)])
+        async with (
+            serving(outer) as url,
+            aiohttp.ClientSession() as session,
+            session.get(f"{url}/chat/") as answer,
+        ):
+            page = await answer.text()
+        await app.stop()
+        assert '"root":"/chat"' in page
+        assert 'src="/chat/app.js"' in page
+
+    @pytest.mark.parametrize(
+        ("path", "headers", "status"),
+        [
+            ("/agents/echo/x", {"Origin": "https://evil.example"}, 403),
+            ("/agents/nope/x", {}, 400),
+            ("/elsewhere", {}, 404),
+            ("/agents/echo/x/sub/child/y", {}, 404),
+            ("/agents/echo/x?__agents_transport=capnweb", {}, 400),
+        ],
+    )
+    async def test_refused_upgrades(self, path: str, headers: dict[str, str], status: int):
+        async with serving(make_app()) as url, aiohttp.ClientSession() as session:
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await session.ws_connect(url + path, headers=headers)
+        assert refused.value.status == status
