@@ -71,15 +71,14 @@ def per_delta(many: float, few: float) -> float:
 
 
 def history_costs(worker: Worker) -> dict[int, float]:
-    """CPU seconds of a small turn on top of so many stored messages."""
-    agents = {count: f"history-{count}" for count in HISTORY}
-    for count, agent in agents.items():
-        worker.order("history", agent=agent, messages=count)
+    """CPU seconds of a small turn on top of so many stored messages, a fresh agent every round."""
     samples: dict[int, list[float]] = {count: [] for count in HISTORY}
-    for _ in range(ROUNDS):
-        for count, agent in agents.items():
+    for number in range(ROUNDS):
+        for count, taken in samples.items():
+            agent = f"history-{count}-{number}"
+            worker.order("history", agent=agent, messages=count)
             answer = worker.order("turn", model=SMALL, warm=SMALL, agent=agent, turns=SMALL_TURNS)
-            samples[count].append(answer["cpu"])
+            taken.append(answer["cpu"])
     return {count: statistics.median(values) for count, values in samples.items()}
 
 

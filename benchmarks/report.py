@@ -73,16 +73,26 @@ def socket_row(cost: float) -> Row:
     )
 
 
-def import_row(ours: float, peer: float) -> Row:
-    """Wall time of the import."""
-    return Row(
-        what="import (wall)",
-        ours=duration(ours),
-        peer=duration(peer),
-        value=ours * MILLI,
-        limit=150,
-        unit="ms",
-    )
+def import_rows(seconds: dict[str, float]) -> list[Row]:
+    """Wall time of imports."""
+    peer = duration(seconds["peer"])
+    whole, names = seconds["import"], seconds["agent"]
+    return [
+        Row(
+            what="import of the package (wall)",
+            ours=duration(whole),
+            peer=peer,
+            value=whole * MILLI,
+            limit=150,
+            unit="ms",
+        ),
+        Row(
+            what="import of App, Think, tool (wall)",
+            ours=duration(names),
+            value=names * MILLI,
+            unit="ms",
+        ),
+    ]
 
 
 def duration(seconds: float) -> str:

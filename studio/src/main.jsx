@@ -1,3 +1,4 @@
+import "./no-eval.js";
 import { StrictMode, Suspense, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { Chat } from "./chat.jsx";

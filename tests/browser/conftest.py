@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import AsyncIterator
+from importlib import resources
 
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
@@ -17,6 +18,12 @@ def chromium() -> str:
     found = os.environ.get("CHROMIUM_PATH") or next(filter(None, map(shutil.which, PLACES)), None)
     assert found, "the browser tests need Chromium: set CHROMIUM_PATH, or run `make browser`"
     return found
+
+
+@pytest.fixture(autouse=True)
+def _the_page_is_built() -> None:
+    built = resources.files("thinkwell.server") / "page" / "app.js"
+    assert built.is_file(), "the browser tests need the page: run `make page`"
 
 
 @pytest.fixture

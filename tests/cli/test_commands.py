@@ -108,6 +108,19 @@ async def test_chat_speaks_to_a_running_server(tmp_path: Path):
     assert b'You said: "hello there"' in output
 
 
+@pytest.mark.parametrize("path", ["", "/agents/nobody/x"])
+async def test_chat_with_nobody_says_so_in_one_line(tmp_path: Path, path: str):
+    async with thinkwell("serve", DEMO, "--port", "0", store=tmp_path / "x.db") as server:
+        url = (await read_until(server, r"Open (http://\S+)/"))[1]
+        if not path:
+            server.send_signal(signal.SIGINT)
+            await server.wait()
+        async with thinkwell("chat", url + path, store=tmp_path / "unused.db") as process:
+            output, _ = await process.communicate(b"")
+    assert process.returncode == 1
+    assert output.decode().startswith("Error: There is no agent at")
+
+
 async def test_ctrl_c_stops_the_answer_and_not_the_chat(tmp_path: Path):
     async with thinkwell("chat", DEMO, store=tmp_path / "x.db") as process:
         assert process.stdin is not None

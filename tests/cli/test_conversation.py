@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from thinkwell.cli.conversation import Conversation
+from thinkwell.cli.links import LinkError
 from thinkwell.core.json import dumps, loads
 from thinkwell.wire import encode
 
@@ -82,6 +83,11 @@ async def test_a_running_answer_is_joined(screen: FakeScreen):
     await conversation.resume()
     assert link.sent == [{"type": "cf_agent_stream_resume_ack", "id": "r"}]
     assert screen.shown == ["start", ("aborted", None)]
+
+
+async def test_a_server_that_cannot_set_up_says_why(screen: FakeScreen):
+    with pytest.raises(LinkError, match="the store is locked"):
+        await Conversation(FakeLink('{"error":"the store is locked"}'), screen).connect()
 
 
 async def test_nothing_is_stopped_when_nothing_runs(screen: FakeScreen):

@@ -251,7 +251,7 @@ class Think(Agent):
         input_function: InputFunction | None = None,
     ) -> TurnResult:
         refuse_nested(call, self._turns.parts.owner.agent_id)
-        _, ticket = await self._turns.ask(request, input_function=input_function)
+        _, ticket = await self._turns.ask(request, input_function=input_function, signal=signal)
         if ticket is None:
             raise RuntimeError("a turn with a new id was known before")
-        return await self._turns.wait(ticket, signal)
+        return await self._turns.wait(ticket)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import msgspec
 
@@ -17,7 +17,7 @@ from thinkwell.core import json
 from thinkwell.core.errors import HostClosedError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortSignal
-from thinkwell.core.tasks import TaskOwner
+from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.reading import read_packed
 from thinkwell.journal.turn_log import TurnLog
@@ -29,7 +29,7 @@ from thinkwell.journal.turns import (
     turns_owing_hooks,
     unsettled_turns,
 )
-from thinkwell.live.live import Live, TerminalRecord
+from thinkwell.live.live import EndedStream, Live, TerminalRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.store.base import Transaction
 from thinkwell.turn.admission import Admission, TurnRequest, admit
@@ -51,7 +51,7 @@ class Turns:
     def __init__(self, tasks: TaskOwner, generation: int) -> None:
         self._tasks = tasks
         self._queue = TurnQueue(run=self._run, stale=self._skip, tasks=tasks, generation=generation)
-        self.live = Live(self.transcript, self._stored_stream)
+        self.live = Live(self.transcript, self._find_ended)
         self._closed = False
         self._parts: Parts | None = None
 
@@ -74,35 +74,41 @@ class Turns:
         *,
         input_function: InputFunction | None = None,
         origin: str | None = None,
+        signal: AbortSignal | None = None,
     ) -> tuple[Admission, Ticket | None]:
         """Accept a turn and put it in line. No ticket if it was known before."""
         if self._closed:
             raise HostClosedError("The app is stopping and accepts no new turns.")
+        return await run_to_the_end(self._accept(request, input_function, origin, signal))
+
+    async def _accept(
+        self,
+        request: TurnRequest,
+        input_function: InputFunction | None,
+        origin: str | None,
+        signal: AbortSignal | None,
+    ) -> tuple[Admission, Ticket | None]:
         admission = await admit(self.parts, request, self._queue.generation)
         if not admission.accepted:
             return admission, None
         ticket = Ticket(admission.record, input_function)
+        if signal is not None:
+            stop = signal.add_listener(lambda reason: self._cancel_soon(ticket, reason))
+            ticket.result.add_done_callback(lambda _: stop())
         self.live.accepted(admission.record, origin)
-        await self.live.send_transcript(but=origin)
         self._queue.put(ticket)
+        await self.live.send_transcript(but=origin)
         crash_here("c1")
+        self._queue.wake()
         return admission, ticket
 
-    async def wait(self, ticket: Ticket, signal: AbortSignal | None) -> TurnResult:
-        """Wait for the result. Cancelling the waiting task, or the signal, stops the turn."""
-        detach = ticket.controller.follow(signal)
-        record_too = None
-        if signal is not None:
-            record_too = signal.add_listener(lambda reason: self._cancel_soon(ticket, reason))
+    async def wait(self, ticket: Ticket) -> TurnResult:
+        """Wait for the result. Cancelling the task that waits stops the turn."""
         try:
             return await asyncio.shield(ticket.result)
         except asyncio.CancelledError:
             self._cancel_soon(ticket, "the caller was cancelled")
             raise
-        finally:
-            detach()
-            if record_too is not None:
-                record_too()
 
     async def follow(self, ticket: Ticket) -> AsyncIterator[Chunk]:
         """The chunks of a turn as they become durable. Leaving the iteration stops the turn."""
@@ -185,6 +191,7 @@ class Turns:
         for record in await unsettled_turns(parts.store, agent_id):
             self.live.accepted(record)
             self._queue.put(Ticket(record))
+        self._queue.wake()
 
     # Questions
 
@@ -298,5 +305,9 @@ class Turns:
         ticket.controller.abort(reason)
         self._tasks.spawn(self.cancel(ticket.record.request_id, reason), name="cancel")
 
-    async def _stored_stream(self, request_id: str) -> Sequence[str]:
-        return await read_packed(self.parts.store, self.parts.owner.agent_id, request_id)
+    async def _find_ended(self, request_id: str) -> EndedStream | None:
+        record = await self.find(request_id)
+        if record is None or not record.settled:
+            return None
+        bodies = await read_packed(self.parts.store, record.agent_id, request_id)
+        return EndedStream(record, bodies)

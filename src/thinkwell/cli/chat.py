@@ -18,7 +18,7 @@ import click
 import msgspec
 
 from thinkwell.cli.conversation import Conversation
-from thinkwell.cli.links import Link, first_agent, local_link, socket_link
+from thinkwell.cli.links import Link, LinkError, first_agent, local_link, socket_link
 from thinkwell.cli.screen import TerminalScreen
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.host.client import AgentAddress
@@ -69,7 +69,7 @@ async def _connect(target: Target, stack: AsyncExitStack) -> Conversation:
 
 async def _open_link(target: Target, stack: AsyncExitStack) -> Link:
     if target.path.startswith(SCHEMES):
-        return await stack.enter_async_context(socket_link(await agent_url(target)))
+        return await _reach(target, stack)
     from thinkwell.cli.loading import load_app
 
     app = await stack.enter_async_context(load_app(target.path, store=target.store))
@@ -78,6 +78,15 @@ async def _open_link(target: Target, stack: AsyncExitStack) -> Link:
         known = ", ".join(app.agent_names)
         raise click.ClickException(f"{target.path} has no agent {chosen!r}; it has {known}.")
     return await stack.enter_async_context(local_link(app, AgentAddress(chosen, target.name)))
+
+
+async def _reach(target: Target, stack: AsyncExitStack) -> Link:
+    import aiohttp
+
+    try:
+        return await stack.enter_async_context(socket_link(await agent_url(target)))
+    except aiohttp.ClientError as error:
+        raise LinkError(f"There is no agent at {target.path}: {error}") from error
 
 
 def _talk(conversation: Conversation, loop: LoopThread) -> None:

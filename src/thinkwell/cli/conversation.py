@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from thinkwell.cli.links import Link
+from thinkwell.cli.links import Link, LinkError
 from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps, loads
 
@@ -80,6 +80,8 @@ class Conversation:
 
     async def _next(self) -> dict[str, Any]:
         frame: dict[str, Any] = {"type": "", **loads(await self._link.next_frame())}
+        if not frame["type"] and "error" in frame:
+            raise LinkError(str(frame["error"]))
         if frame["type"] == "cf_agent_chat_messages":
             self.messages = frame["messages"]
         return frame

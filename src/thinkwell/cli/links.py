@@ -1,7 +1,7 @@
 """Two ways from a terminal to an agent: in this process, or over a WebSocket.
 
 Both carry the same frame texts, so the conversation does not know which one it has. Frames are
-collected while nobody reads them; a closed link ends the reader with `LinkClosedError`.
+collected while nobody reads them; a closed link ends the reader with `LinkError`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-class LinkClosedError(ThinkwellError):
-    """The server closed the connection."""
+class LinkError(ThinkwellError):
+    """The agent could not be reached, or the connection was lost."""
 
 
 class Link(Protocol):
@@ -92,7 +92,7 @@ class _QueueLink:
     async def next_frame(self) -> str:
         frame = await self._frames.get()
         if frame is None:
-            raise LinkClosedError("The server closed the connection.")
+            raise LinkError("The server closed the connection.")
         return frame
 
 

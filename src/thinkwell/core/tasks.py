@@ -23,6 +23,25 @@ def is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` to its end even if the caller is cancelled meanwhile.
+
+    The caller sees its cancellation afterwards, so nobody goes on beside half-done work.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        return task.result()
+    if not task.cancelled():
+        task.exception()  # seen: the caller hears of the cancellation instead
+    raise cancelled
+
+
 log = logging.getLogger("thinkwell.tasks")
 
 

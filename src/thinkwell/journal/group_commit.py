@@ -6,6 +6,9 @@ Whatever must be durable at once (accepting a turn, tool boundaries, the end of 
 through `run`, which takes everything that waits along in its own transaction. So commits are
 ordered, and a log hears of its chunks only after the transaction that holds them is done.
 
+A commit that has begun runs to its end whatever happens to the task that asked for it: otherwise a
+stop at the wrong moment would leave rows that nobody knows of.
+
 An agent whose epoch moved on has lost its ownership: its rows are left out, its log fails, the
 others commit.
 """
@@ -18,7 +21,7 @@ from typing import Any, TypeVar
 
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, StoreError
-from thinkwell.core.tasks import TaskOwner
+from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.store.base import Store, Transaction
 from thinkwell.store.ownership import check_epochs
@@ -53,8 +56,22 @@ class GroupCommit:
 
     async def flush(self) -> None:
         """Commit what waits and tell. A store that fails fails the logs, not the caller."""
-        if not self._waiting:
-            return
+        if self._waiting:
+            await run_to_the_end(self._flush())
+
+    async def run(self, owner: Owner, work: Work[T]) -> T:
+        """Commit `work` at once, together with all that waits; then tell; then return its result.
+
+        Chunks that `work` appends are part of the same transaction.
+        """
+        return await run_to_the_end(self._run(owner, work))
+
+    async def close(self) -> None:
+        """Commit the rest and stop."""
+        await self.flush()
+        await self._tasks.close()
+
+    async def _flush(self) -> None:
         try:
             async with self._store.transaction() as tx:
                 await self._check_owners(tx, None)
@@ -64,22 +81,13 @@ class GroupCommit:
             return
         self._tell(batch)
 
-    async def run(self, owner: Owner, work: Work[T]) -> T:
-        """Commit `work` at once, together with all that waits; then tell; then return its result.
-
-        Chunks that `work` appends are part of the same transaction.
-        """
+    async def _run(self, owner: Owner, work: Work[T]) -> T:
         async with self._store.transaction() as tx:
             await self._check_owners(tx, owner)
             result = await work(tx)
             batch = await self._write_waiting(tx)
         self._tell(batch)
         return result
-
-    async def close(self) -> None:
-        """Commit the rest and stop."""
-        await self.flush()
-        await self._tasks.close()
 
     def _schedule(self) -> None:
         self._scheduled = True
@@ -93,7 +101,7 @@ class GroupCommit:
     def _start_flush(self) -> None:
         self._scheduled = False
         if self._waiting:
-            self._tasks.spawn(self.flush(), name="flush")
+            self._tasks.spawn(self._flush(), name="flush")
 
     async def _check_owners(self, tx: Transaction, owner: Owner | None) -> None:
         epochs = {log.owner.agent_id: log.owner.epoch for log in self._waiting}

@@ -20,8 +20,8 @@ from thinkwell.wire import encode
 
 Transcript = Callable[[], Awaitable[Sequence[str]]]
 """The encoded messages every client should show now: the active path, then accepted inputs."""
-StoredStream = Callable[[str], Awaitable[Sequence[str]]]
-"""The chunks of a turn that has ended, by request id."""
+FindEnded = Callable[[str], "Awaitable[EndedStream | None]"]
+"""A turn that has ended, by request id."""
 
 
 class ActiveStream(msgspec.Struct):
@@ -30,6 +30,13 @@ class ActiveStream(msgspec.Struct):
     record: TurnRecord
     log: TurnLog
     stop: Disposer
+
+
+class EndedStream(msgspec.Struct, frozen=True):
+    """A turn that has ended, and what is still kept of its stream."""
+
+    record: TurnRecord
+    bodies: Sequence[str]
 
 
 class TerminalRecord(msgspec.Struct, frozen=True):
@@ -42,11 +49,11 @@ class TerminalRecord(msgspec.Struct, frozen=True):
 class Live:
     """The watchers of one agent and what they are told."""
 
-    def __init__(self, transcript: Transcript, stored_stream: StoredStream) -> None:
+    def __init__(self, transcript: Transcript, find_ended: FindEnded) -> None:
         self.watchers = Watchers()
         self.terminal: TerminalRecord | None = None
         self._transcript = transcript
-        self._stored_stream = stored_stream
+        self._find_ended = find_ended
         self._stream: ActiveStream | None = None
         self._accepted: dict[str, str | None] = {}
 
@@ -125,17 +132,13 @@ class Live:
             if stream.record.request_id == request_id:
                 self._replay_live(watcher, stream)
             return
-        bodies = await self._stored_stream(request_id)
-        frames = _replay(request_id, bodies, continuation=False)
-        if self.terminal is not None and self.terminal.request_id == request_id:
-            end = encode.error_done(
-                request_id, self.terminal.text, message_ids=(), continuation=False
-            )
-        else:
-            end = encode.done(
-                request_id, message_ids=(), outcome="completed", continuation=False, replay=True
-            )
-        watcher.send(*frames, end)
+        ended = await self._find_ended(request_id)
+        if ended is None:
+            watcher.send(encode.replay_done(request_id))
+            return
+        record = ended.record
+        frames = _replay(request_id, ended.bodies, continuation=record.continuation)
+        watcher.send(*frames, _end_frame(record, record.client_error, replay=True))
 
     async def send_transcript(self, but: str | None = None) -> None:
         """Show everybody the transcript, except the connection that knows it."""
@@ -167,23 +170,11 @@ class Live:
     def _send_end(
         self, record: TurnRecord, error: str | None, origin: str | None, *, everyone: bool
     ) -> None:
-        if error is not None:
-            frame = encode.error_done(
-                record.request_id,
-                error,
-                message_ids=record.message_ids,
-                continuation=record.continuation,
-            )
-            self.watchers.send(frame, where=_takes_chunks)
-            return
-        frame = encode.done(
-            record.request_id,
-            message_ids=record.message_ids,
-            outcome=record.status,  # pyright: ignore[reportArgumentType] - settled here
-            continuation=record.continuation,
-        )
-        # The end of a stream it never saw makes a client show an empty message (spec/01 §6.14).
-        self.watchers.send(frame, where=lambda w: _takes_chunks(w) and (everyone or w.id == origin))
+        frame = _end_frame(record, error)
+        # The end of a stream it never saw makes a client show an empty message (spec/01 §6.14); an
+        # error is safe for everybody.
+        to_all = everyone or error is not None
+        self.watchers.send(frame, where=lambda w: _takes_chunks(w) and (to_all or w.id == origin))
 
     def _release(self, *, streamed: bool) -> None:
         for watcher in self.watchers:
@@ -198,6 +189,23 @@ class Live:
 
 def _takes_chunks(watcher: Watcher) -> bool:
     return watcher.offered is None
+
+
+def _end_frame(record: TurnRecord, error: str | None, *, replay: bool = False) -> str:
+    if error is not None:
+        return encode.error_done(
+            record.request_id,
+            error,
+            message_ids=record.message_ids,
+            continuation=record.continuation,
+        )
+    return encode.done(
+        record.request_id,
+        message_ids=record.message_ids,
+        outcome=record.status,  # pyright: ignore[reportArgumentType] - the turn is settled
+        continuation=record.continuation,
+        replay=replay,
+    )
 
 
 def _replay(request_id: str, bodies: Sequence[str], *, continuation: bool) -> list[str]:

@@ -59,7 +59,15 @@ def _own_page(page: Page, request: Request) -> Response:
     return text_response(404, "Not found")
 
 
-_PAGE_HEADERS = {"cache-control": "no-cache", "x-content-type-options": "nosniff"}
+# Images only from here: a model that was tricked must not send what it knows to another server.
+_PAGE_HEADERS = {
+    "cache-control": "no-cache",
+    "x-content-type-options": "nosniff",
+    "content-security-policy": (
+        "default-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; "
+        "base-uri 'none'; frame-ancestors 'self'"
+    ),
+}
 
 
 async def _ask_agent(host: HostClient, route: Route, request: Request) -> Response:

@@ -34,10 +34,13 @@ class TurnQueue:
         """The turn that holds the slot."""
 
     def put(self, ticket: Ticket) -> None:
-        """Take a place at the end of the line."""
+        """Take a place at the end of the line. It moves with the next `wake`."""
         self._waiting.append(ticket)
         self._idle.clear()
-        if self._worker is None:
+
+    def wake(self) -> None:
+        """Run what waits, unless that is going on already."""
+        if self._worker is None and self._waiting:
             self._worker = self._tasks.spawn(self._work(), name="turns")
 
     def tickets(self) -> list[Ticket]:

@@ -94,6 +94,11 @@ def done(
     )
 
 
+def replay_done(request_id: str) -> str:
+    """S7: the end of a stream of which nothing is kept any more."""
+    return _response(request_id, "", done=True, replay=True)
+
+
 def error_done(
     request_id: str,
     text: str,
