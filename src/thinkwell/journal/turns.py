@@ -51,6 +51,8 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 0
     attempt_seq: int = 0
     """How long the journal was when the running attempt began: progress is measured from here."""
+    stalled: int = 0
+    """How many attempts in a row had died without progress when this one began."""
     journal_start: int | None = None
     cancel_requested: str | None = None
     error: str | None = None
@@ -91,6 +93,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             message_ids=tuple(_load(row["message_ids"]) or ()),
             attempt=row["attempt"],
             attempt_seq=row["attempt_seq"],
+            stalled=row["stalled"],
             journal_start=row["journal_start"],
             cancel_requested=row["cancel_requested"],
             error=row["error"],
@@ -197,6 +200,7 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
             "id": record.request_id,
             "attempt": attempt,
             "attempt_seq": seq,
+            "stalled": record.stalled,
             "message_id": record.message_id,
             "options": _options(record),
             "journal_start": start,

@@ -65,6 +65,7 @@ CREATE TABLE turns (
     message_ids TEXT,
     attempt BIGINT NOT NULL DEFAULT 0,
     attempt_seq BIGINT NOT NULL DEFAULT 0,
+    stalled BIGINT NOT NULL DEFAULT 0,
     journal_start BIGINT,
     cancel_requested TEXT,
     error TEXT,

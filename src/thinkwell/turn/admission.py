@@ -62,14 +62,16 @@ async def _accept(
     known = await _find_known(tx, parts.owner.agent_id, request)
     if known is not None:
         return Admission(known, accepted=False)
+    messages = await _new_messages(tx, parts, request.messages)
+    new_ids = {message["id"] for message in messages}
     record = TurnRecord(
         agent_id=parts.owner.agent_id,
         request_id=request.request_id or new_id(),
         trigger=request.trigger,
         status="accepted",
         generation=generation,
-        input=await _new_messages(tx, parts, request.messages),
-        branch_from=request.branch_from,
+        input=messages,
+        branch_from=None if request.branch_from in new_ids else request.branch_from,
         function_input=request.function_input,
         body=request.body,
         idempotency_key=request.idempotency_key,

@@ -34,11 +34,10 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     if record.function_input and ticket.input_function is None and record.attempt == 0:
         return Skipped("caller_lost")
     finished = await restore(turn) if record.attempt > 0 else None
-    if (
-        attempts_without_progress(record, len(turn.log.bodies))
-        > turn.parts.agent.max_recovery_attempts
-    ):
+    stalled = attempts_without_progress(record, len(turn.log.bodies))
+    if stalled > turn.parts.agent.max_recovery_attempts:
         return Failed("recovery", TurnError(GAVE_UP))
+    turn.record = msgspec.structs.replace(record, stalled=stalled)
     messages = await _input_of(ticket, turn)
     turn.record = await turn.parts.commits.run(
         turn.parts.owner, lambda tx: _start(tx, turn, messages)

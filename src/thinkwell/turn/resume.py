@@ -57,8 +57,10 @@ def read_position(chunks: Iterable[Chunk]) -> Position:
 
 
 def attempts_without_progress(record: TurnRecord, journal_length: int) -> int:
-    """How many attempts in a row have added nothing to the journal."""
-    return 0 if journal_length > record.attempt_seq else record.attempt
+    """How many attempts in a row have died without adding to the journal."""
+    if record.attempt == 0 or journal_length > record.attempt_seq:
+        return 0
+    return record.stalled + 1
 
 
 async def restore(turn: RunningTurn) -> StopReason | None:

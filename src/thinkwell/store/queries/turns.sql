@@ -34,7 +34,7 @@ UNION SELECT agent FROM turns WHERE hooks_owed > 0;
 
 -- name: start_attempt
 -- One more attempt of a turn begins.
-UPDATE turns SET status = 'running', attempt = :attempt, attempt_seq = :attempt_seq,
+UPDATE turns SET status = 'running', attempt = :attempt, attempt_seq = :attempt_seq, stalled = :stalled,
                  message_id = :message_id, options = :options,
                  journal_start = :journal_start, started_at = :started_at
 WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
