@@ -69,6 +69,13 @@ def close_with_user(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
     return (*messages, UserMessage((TextContent(CONTINUE_TEXT),)))
 
 
+def without_closing_word(messages: Sequence[ModelMessage]) -> tuple[ModelMessage, ...]:
+    """The request without what `close_with_user` may have added."""
+    last = messages[-1] if messages else None
+    added = isinstance(last, UserMessage) and last.content == (TextContent(CONTINUE_TEXT),)
+    return tuple(messages[:-1] if added else messages)
+
+
 def _assistant_messages(parts: list[Part]) -> tuple[ModelMessage, ...]:
     messages: list[ModelMessage] = []
     block: list[Part] = []

@@ -17,6 +17,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortSignal
+from thinkwell.messages.convert import without_closing_word
 from thinkwell.messages.model_messages import (
     AssistantMessage,
     ModelMessage,
@@ -96,7 +97,8 @@ class DemoModel:
 
     async def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
         """Run one call. See `base.py` for the contract."""
-        for event in _events(request):
+        conversation = without_closing_word(request.messages)
+        for event in _events(msgspec.structs.replace(request, messages=conversation)):
             if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta):
                 await self._sleep(self._delay)
             if signal.aborted:

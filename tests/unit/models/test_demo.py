@@ -12,12 +12,14 @@ from tests.unit.models.helpers import (
 )
 from thinkwell.core import json
 from thinkwell.core.signal import AbortController
+from thinkwell.messages.convert import close_with_user
 from thinkwell.messages.model_messages import (
     AssistantMessage,
     TextContent,
     ToolCallContent,
     ToolMessage,
     ToolResultContent,
+    UserMessage,
 )
 from thinkwell.models.base import Model, ModelRequest, TextDelta, ToolSpec
 from thinkwell.models.demo import ABILITIES, DemoModel
@@ -141,3 +143,12 @@ class TestInterruption:
 
     def test_it_is_a_model(self):
         assert isinstance(DemoModel(), Model)
+
+
+async def test_it_goes_on_from_the_cut_when_it_is_asked_to_continue():
+    """DESIGN §8.3: after a crash the request ends with the partial answer and a word to go on."""
+    asked = UserMessage((TextContent("count to 5"),))
+    said = AssistantMessage((TextContent("1, 2, 3,"),))
+    messages = tuple(close_with_user((asked, said)))
+    events = await collect(demo(), ModelRequest(messages=messages))
+    assert text_of(events) == " 4, 5. Done."
