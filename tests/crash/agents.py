@@ -1,0 +1,89 @@
+"""The agents a crash test serves: every tool leaves a line each time it runs.
+
+The folder of the test, named by THINKWELL_TEST_FOLDER, holds the store, the lines, and the files
+whose existence makes the model (`hold:X`) or a tool (`hold-tool`) wait, or a hook kill the process
+once (`die-in-<hook>`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from tests.crash.model import PlannedModel, write_line
+from thinkwell import App, Think, ToolContext, tool
+from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepFinishContext
+
+FOLDER = Path(os.environ["THINKWELL_TEST_FOLDER"])
+
+
+async def effect(note: str, ctx: ToolContext) -> None:
+    """What a tool does to the world; then it waits as long as `hold-tool` exists."""
+    line = {"tool": ctx.tool_name, "note": note, "key": ctx.idempotency_key, "pid": os.getpid()}
+    write_line(FOLDER / "effects.jsonl", line)
+    while (FOLDER / "hold-tool").exists():
+        await asyncio.sleep(0.001)
+
+
+def die_once(place: str) -> None:
+    """Kill the process if the test asked for it, the first time only."""
+    order = FOLDER / f"die-in-{place}"
+    if order.exists():
+        order.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Talker(Think):
+    model = PlannedModel(FOLDER)
+
+    @tool
+    async def once(self, note: str, ctx: ToolContext) -> str:
+        """An effect nobody declared safe to repeat."""
+        await effect(note, ctx)
+        return f"did {note}"
+
+    @tool(effect="idempotent")
+    async def idempotent(self, note: str, ctx: ToolContext) -> str:
+        """An effect the destination knows by its key."""
+        await effect(note, ctx)
+        return f"did {note}"
+
+    @tool(effect="pure")
+    async def pure(self, note: str, ctx: ToolContext) -> str:
+        """No effect at all."""
+        await effect(note, ctx)
+        return f"did {note}"
+
+    @tool(effect="pure")
+    async def growing(self, note: str, ctx: ToolContext) -> AsyncIterator[str]:
+        """A result that grows."""
+        yield "begun"
+        await effect(note, ctx)
+        yield f"did {note}"
+
+    async def on_chat_response(self, ctx: ChatResponse) -> None:
+        line = {"request": ctx.request_id, "again": ctx.redelivered, "status": ctx.status}
+        write_line(FOLDER / "responses.jsonl", line)
+
+
+class Watched(Talker):
+    """Has the hooks that run while the answer is made."""
+
+    async def on_chunk(self, ctx: ChunkContext) -> None:
+        await asyncio.sleep(0)
+        die_once(f"chunk-{ctx.chunk['type']}")
+
+    async def on_step_finish(self, ctx: StepFinishContext) -> None:
+        die_once(f"step-{ctx.step_number}")
+
+
+class Fragile(Talker):
+    """Gives up soon."""
+
+    max_recovery_attempts = 2
+
+
+app = App(agents=[Talker, Watched, Fragile])

@@ -1,0 +1,246 @@
+"""A running agent, a client and a log of everything that happens, for the tests of the turn.
+
+`running(Agent, *steps)` starts a real host on a real SQLite store and wakes one agent that talks to
+a `ScriptedModel`. `Client` stands where a WebSocket would. `LoggingStore` is the real store with a
+diary: what a transaction did is written down when it has committed, so that the order of hooks,
+storage and frames can be compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from thinkwell import Think
+from thinkwell.core import json
+from thinkwell.core.bus import Event
+from thinkwell.host.client import AgentAddress, Connection
+from thinkwell.host.host import Host
+from thinkwell.messages.fold import Fold
+from thinkwell.messages.message import UIMessage, user_message
+from thinkwell.store.base import Params, Row, Store, Transaction
+from thinkwell.store.sqlite import SqliteStore
+from thinkwell.testing import ScriptedModel
+
+AgentT = TypeVar("AgentT", bound=Think)
+Log = list[str]
+
+
+class Client:
+    """What a browser tab sees and says."""
+
+    def __init__(self, log: Log) -> None:
+        self.frames: list[dict[str, Any]] = []
+        self._log = log
+        self._news = asyncio.Event()
+        self.connection: Connection | None = None
+
+    def sink(self, texts: Sequence[str]) -> None:
+        """Take frames from the host."""
+        for text in texts:
+            frame = json.loads(text)
+            self.frames.append(frame)
+            self._log.append(f"frame {name_of(frame)}")
+        self._news.set()
+
+    async def send(self, **frame: Any) -> None:
+        """Send one frame as the client would."""
+        assert self.connection is not None
+        await self.connection.receive(json.dumps(frame))
+
+    async def ask(self, text: str, request_id: str = "q1", **body: Any) -> None:
+        """Send a chat request with one new user message."""
+        message = user_message(f"u-{request_id}", text)
+        await self.request(request_id, messages=[message], **body)
+
+    async def request(self, request_id: str, **body: Any) -> None:
+        """Send a chat request with any body."""
+        init = {"method": "POST", "body": json.dumps(body)}
+        await self.send(type="cf_agent_use_chat_request", id=request_id, init=init)
+
+    async def until(self, seen: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Wait for a frame that may have come already."""
+        while True:
+            for frame in self.frames:
+                if seen(frame):
+                    return frame
+            self._news.clear()
+            await self._news.wait()
+
+    async def until_end(self, request_id: str = "q1") -> dict[str, Any]:
+        """Wait for the terminal frame of a request."""
+        return await self.until(lambda frame: frame.get("id") == request_id and frame["done"])
+
+    def ends(self, request_id: str = "q1") -> list[dict[str, Any]]:
+        """The terminal frames of a request."""
+        return [frame for frame in self.frames if frame.get("id") == request_id and frame["done"]]
+
+    def chunks(self, request_id: str = "q1") -> list[dict[str, Any]]:
+        """The chunks of a request, in the order they came."""
+        frames = [f for f in self.frames if f.get("id") == request_id and f.get("body")]
+        return [json.loads(frame["body"]) for frame in frames if not frame["done"]]
+
+    def transcript(self) -> list[UIMessage]:
+        """The messages of the last transcript frame."""
+        shown = [frame for frame in self.frames if frame["type"] == "cf_agent_chat_messages"]
+        return shown[-1]["messages"]
+
+
+class Stage(Generic[AgentT]):
+    """One running agent and everything a test looks at."""
+
+    def __init__(self, host: Host, agent: AgentT, model: ScriptedModel, log: Log) -> None:
+        self.host = host
+        self.agent = agent
+        self.model = model
+        self.log = log
+        self.events: list[Event] = []
+        host.bus.subscribe(self.events.append)
+
+    async def connect(self, connection_id: str = "tab") -> Client:
+        """Open a connection."""
+        client = Client(self.log)
+        address = AgentAddress(self.agent.agent_class, self.agent.name)
+        client.connection = await self.host.client().open_connection(
+            address, connection_id, client.sink
+        )
+        return client
+
+    def fields(self, event: str) -> list[dict[str, Any]]:
+        """The fields of every event of that name."""
+        return [dict(e.fields) for e in self.events if e.name == event]
+
+    async def messages(self) -> list[UIMessage]:
+        """What is stored."""
+        return await self.agent.get_messages()
+
+    async def answer(self) -> UIMessage:
+        """The last stored message."""
+        return (await self.messages())[-1]
+
+
+@asynccontextmanager
+async def running(
+    cls: type[AgentT], *steps: Any, store: Store | None = None, log: Log | None = None
+) -> AsyncIterator[Stage[AgentT]]:
+    """Run one agent named `x` whose model plays `steps`."""
+    diary: Log = [] if log is None else log
+    model = ScriptedModel(steps)
+    host = Host([cls], store or LoggingStore(SqliteStore(":memory:"), diary), drain_timeout=1.0)
+    await host.start()
+    try:
+        activation = await host.agent(AgentAddress(cls.agent_class, "x"))
+        agent = activation.agent
+        assert isinstance(agent, cls)
+        if type(agent).model is None:
+            setattr(agent, "model", model)  # noqa: B010 - a class setting, given to one instance
+        yield Stage(host, agent, model, diary)
+    finally:
+        await host.stop()
+
+
+def name_of(frame: dict[str, Any]) -> str:
+    """A short name of a frame for the log."""
+    kind = frame["type"].removeprefix("cf_agent_")
+    if kind != "use_chat_response":
+        return kind
+    if frame["done"]:
+        return "error" if frame.get("error") else "done"
+    return json.loads(frame["body"])["type"] if frame["body"] else "replay-complete"
+
+
+def folded(chunks: Sequence[dict[str, Any]]) -> UIMessage:
+    """What a client makes of chunks."""
+    fold = Fold({"id": "", "role": "assistant", "parts": []})
+    for chunk in chunks:
+        fold.apply(chunk)
+    message = fold.snapshot()
+    message["id"] = next((c["messageId"] for c in chunks if c["type"] == "start"), "")
+    return message
+
+
+def part_of(message: UIMessage, call_id: str = "call-1") -> dict[str, Any]:
+    """The tool part of one call."""
+    return next(part for part in message["parts"] if part.get("toolCallId") == call_id)
+
+
+class LoggingStore:
+    """The real store; every committed transaction leaves its deeds in the log."""
+
+    def __init__(self, inner: Store, log: Log) -> None:
+        self._inner = inner
+        self._log = log
+
+    async def open(self) -> None:
+        await self._inner.open()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def transaction(self) -> LoggingTransaction:
+        return LoggingTransaction(self._inner, self._log)
+
+    async def fetch_all(self, query: str, params: Params, /) -> Sequence[Row]:
+        return await self._inner.fetch_all(query, params)
+
+    async def fetch_one(self, query: str, params: Params, /) -> Row | None:
+        return await self._inner.fetch_one(query, params)
+
+    async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
+        return await self._inner.fetch_in_background(query, params)
+
+
+class LoggingTransaction:
+    def __init__(self, store: Store, log: Log) -> None:
+        self._block = store.transaction()
+        self._log = log
+        self._deeds: list[str] = []
+
+    async def __aenter__(self) -> LoggingTransaction:
+        self._tx: Transaction = await self._block.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._block.__aexit__(kind, error, trace)
+        if kind is None:
+            self._log.extend(self._deeds)
+
+    async def fetch_all(self, query: str, params: Params, /) -> Sequence[Row]:
+        return await self._tx.fetch_all(query, params)
+
+    async def fetch_one(self, query: str, params: Params, /) -> Row | None:
+        self._note(query, params)
+        return await self._tx.fetch_one(query, params)
+
+    async def execute(self, query: str, params: Params, /) -> int:
+        self._note(query, params)
+        return await self._tx.execute(query, params)
+
+    async def execute_many(self, query: str, rows: Sequence[Params], /) -> None:
+        for row in rows:
+            self._note(query, row)
+        await self._tx.execute_many(query, rows)
+
+    def _note(self, query: str, params: Params) -> None:
+        match query:
+            case "append_journal" if params["kind"] == "chunks":
+                chunks = json.loads(params["body"])
+                self._deeds.extend(f"committed {chunk['type']}" for chunk in chunks)
+            case "insert_turn":
+                self._deeds.append("accepted")
+            case "insert_message":
+                self._deeds.append(f"stored {params['role']}")
+            case "settle_turn":
+                self._deeds.append(f"settled {params['status']}")
+            case "claim_call":
+                self._deeds.append(f"claimed {params['tool_name']}")
+            case _:
+                pass
