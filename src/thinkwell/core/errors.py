@@ -28,9 +28,9 @@ ThinkwellError
 ├─ SubmissionConflictError     an id and an idempotency key that name different turns
 └─ HostClosedError             the app is not running (or is stopping)
 
-An error text names the wrong call and the right one. Data stays on attributes. Control flow inside
-a turn uses `TurnAborted`, a BaseException, so that `except Exception` in a tool or hook cannot
-swallow a stop.
+An error text names the wrong call and the right one. Data stays on attributes.
+`AbortTurn` and `FailTurn` end a turn from inside; they are BaseExceptions, so that `except Exception`
+in a tool or hook cannot swallow them.
 """
 
 from __future__ import annotations
@@ -203,12 +203,20 @@ class HostClosedError(ThinkwellError):
     """The app is not running. Use `async with app:` or serve it."""
 
 
-class TurnAborted(BaseException):
-    """Unwinds a turn that was told to stop.
+class AbortTurn(BaseException):  # noqa: N818 - control flow, not an error
+    """Stops the turn: `raise AbortTurn("reason")` in a hook or tool. The turn ends `aborted`.
 
-    Never raised to users, never caught by `except Exception`.
+    Not an `Exception`, so that `except Exception` in a tool or hook cannot swallow a stop.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str = "aborted") -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class FailTurn(BaseException):  # noqa: N818 - control flow, not an error
+    """Fails the turn: `raise FailTurn(error)` in a hook or tool, whatever its scope."""
+
+    def __init__(self, error: Exception | str) -> None:
+        super().__init__(str(error))
+        self.error = error if isinstance(error, Exception) else TurnError(error)

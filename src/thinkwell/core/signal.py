@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from thinkwell.core.errors import TurnAborted
+from thinkwell.core.errors import AbortTurn
 
 Listener = Callable[[str], None]
 Disposer = Callable[[], None]
@@ -34,7 +34,7 @@ class AbortSignal:
     def throw_if_aborted(self) -> None:
         """Unwind the turn if somebody asked to stop."""
         if self._reason is not None:
-            raise TurnAborted(self._reason)
+            raise AbortTurn(self._reason)
 
     def add_listener(self, listener: Listener) -> Disposer:
         """Call `listener(reason)` once on abort, at once if that has happened.

@@ -1,7 +1,7 @@
 """Ending a wait when somebody asks to stop.
 
 `with interruptible(signal):` cancels whatever the current task waits for inside the block, and
-turns that cancellation, and only that one, into `TurnAborted`. `grace` gives the awaited work that
+turns that cancellation, and only that one, into `AbortTurn`. `grace` gives the awaited work that
 many seconds to see the signal and end by itself first.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
-from thinkwell.core.errors import TurnAborted
+from thinkwell.core.errors import AbortTurn
 from thinkwell.core.signal import AbortSignal, Disposer
 
 
@@ -45,7 +45,7 @@ class interruptible:  # noqa: N801 - reads as a statement
             return
         others = self._task.uncancel()
         if kind is asyncio.CancelledError and others == 0:
-            raise TurnAborted(self._signal.reason or "aborted") from None
+            raise AbortTurn(self._signal.reason or "aborted") from None
 
     def _stop_soon(self, _reason: str) -> None:
         # Through the loop, so that the task is suspended when it is cancelled even if it asked

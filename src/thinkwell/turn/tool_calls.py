@@ -19,7 +19,7 @@ from thinkwell.core.errors import (
     ToolError,
     ToolInputError,
     ToolOutcomeUnknownError,
-    TurnAborted,
+    AbortTurn,
     UnknownToolError,
 )
 from thinkwell.core.tasks import is_cancelled
@@ -288,7 +288,7 @@ async def _execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Read
         if is_cancelled():
             raise
         return Settled(outcome="errored", input=ready.input, tool=tool, error=error)
-    except TurnAborted:
+    except AbortTurn:
         return Settled(outcome="aborted", input=ready.input, tool=tool, error=_aborted(turn))
     except Exception as error:  # noqa: BLE001 - what a tool raises goes to the model
         outcome = "aborted" if turn.signal.aborted else "errored"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 
-from thinkwell.core.errors import StoreError, TurnAborted, TurnError
+from thinkwell.core.errors import StoreError, AbortTurn, TurnError
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.hooks.contexts import Stage
 from thinkwell.turn.assemble import assemble
@@ -51,7 +51,7 @@ async def run_attempt(ticket: Ticket, turn: RunningTurn) -> Ending:
             return resumed
         prompt = await assemble(turn)
         return await run_steps(turn, prompt)
-    except TurnAborted as stop:
+    except AbortTurn as stop:
         return Aborted(stop.reason)
     except asyncio.CancelledError as error:
         if is_cancelled():
