@@ -86,4 +86,10 @@ class Fragile(Talker):
     max_recovery_attempts = 2
 
 
-app = App(agents=[Talker, Watched, Fragile])
+class Brief(Talker):
+    """May call its model once."""
+
+    max_steps = 1
+
+
+app = App(agents=[Talker, Watched, Fragile, Brief])

@@ -1,9 +1,9 @@
 """A model that keeps nothing in memory: what it has said it reads from the conversation.
 
 Like a real one it goes on from partial text when it is asked to continue, calls a tool again whose
-input was cut off, and does not repeat a call whose outcome is unknown. Unlike a real one it is loud:
-a conversation that does not fit its plan (text doubled, lost, or out of order) fails the call, and
-every call is written down in `calls.jsonl`.
+input was cut off, and does not repeat a call whose outcome is unknown. Unlike a real one it is
+loud: a conversation that does not fit its plan (text doubled, lost, or out of order) fails the
+call, and every call is written down in `calls.jsonl`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.crash.plan import Plan, PlannedCall, PlannedStep, is_question, pieces, read_plan
+from tests.crash.plan import (
+    Plan,
+    PlannedCall,
+    PlannedStep,
+    is_question,
+    pieces,
+    read_plan,
+    without_aside,
+)
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortSignal
 from thinkwell.messages.model_messages import (
@@ -40,9 +48,10 @@ from thinkwell.models.base import (
     ToolInputDelta,
     ToolInputStart,
 )
-from thinkwell.turn.tool_calls import INPUT_CUT
 
 PAUSE = 0.001
+CUT_OFF = "before the input of this call was complete"
+"""What the result of a call says whose input was cut off."""
 
 
 @dataclass
@@ -51,6 +60,15 @@ class Said:
 
     text: str = ""
     calls: set[str] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+
+    def hear(self, note: str, result: str, label: str) -> None:
+        """A result came. A cut call has none; a stubborn model asks twice for an unknown one."""
+        insists = label == "stubborn" and "unknown" in result and note not in self.unknown
+        if insists:
+            self.unknown.add(note)
+        elif CUT_OFF not in result:
+            self.calls.add(note)
 
     def ends(self, step: PlannedStep) -> bool:
         return bool(self.calls) and self.calls == {call.note for call in step.calls}
@@ -70,7 +88,8 @@ class PlannedModel:
         step = plan.steps[number]
         assert step.text.startswith(said.text), f"{said.text!r} is no beginning of {step.text!r}"
         write_line(self._folder / "calls.jsonl", {"label": plan.label, "step": number})
-        if step.thought and not said.text and not said.calls:
+        if not said.text and not said.calls:
+            await self._hold([name for place, name in step.holds if place == 0])
             async for event in self._think(step.thought):
                 yield event
         async for event in self._talk(step, len(said.text)):
@@ -79,9 +98,18 @@ class PlannedModel:
         for call in missing:
             async for event in self._call(call):
                 yield event
+        if missing:
+            async for event in self._speak(step.aside):
+                yield event
         yield Finish(reason="tool-calls" if missing else "stop", usage=Usage(output_tokens=1))
 
+    async def _hold(self, names: Sequence[str]) -> None:
+        while any((self._folder / name).exists() for name in names):
+            await asyncio.sleep(PAUSE)
+
     async def _think(self, thought: str) -> AsyncIterator[ModelEvent]:
+        if not thought:
+            return
         part = new_id()
         yield ReasoningStart(part)
         for piece in pieces(thought):
@@ -90,18 +118,26 @@ class PlannedModel:
         yield ReasoningEnd(part)
 
     async def _talk(self, step: PlannedStep, begin: int) -> AsyncIterator[ModelEvent]:
-        holds = [hold for hold in step.holds if hold[0] >= begin]
-        if begin == len(step.text) and not holds:
+        if begin == len(step.text):
             return
         part = new_id()
         yield TextStart(part)
-        for upto, hold in [*holds, (len(step.text), "")]:
+        for upto, names in step.stretches(begin):
             for piece in pieces(step.text[begin:upto]):
                 yield TextDelta(part, piece)
                 await asyncio.sleep(PAUSE)
             begin = upto
-            while hold and (self._folder / hold).exists():
-                await asyncio.sleep(PAUSE)
+            await self._hold(names)
+        yield TextEnd(part)
+
+    async def _speak(self, aside: str) -> AsyncIterator[ModelEvent]:
+        if not aside:
+            return
+        part = new_id()
+        yield TextStart(part)
+        for piece in pieces(aside):
+            yield TextDelta(part, piece)
+            await asyncio.sleep(PAUSE)
         yield TextEnd(part)
 
     async def _call(self, call: PlannedCall) -> AsyncIterator[ModelEvent]:
@@ -117,13 +153,15 @@ def where_it_stands(messages: Sequence[ModelMessage]) -> tuple[Plan, int, Said]:
     """The plan of the last question, the step to say, and what of it was said."""
     asked = max(i for i, m in enumerate(messages) if isinstance(m, UserMessage) and is_asked(m))
     plan, number, said = read_plan(text_of(messages[asked])), 0, Said()
+    notes: dict[str, str] = {}
     for message in messages[asked + 1 :]:
         if isinstance(message, AssistantMessage):
             said.text += text_of(message)
-            notes = [c.input.get("note") for c in message.content if isinstance(c, ToolCallContent)]
-            said.calls |= {note for note in notes if note is not None}
+            calls = [item for item in message.content if isinstance(item, ToolCallContent)]
+            notes.update({call.tool_call_id: call.input.get("note", "") for call in calls})
         elif isinstance(message, ToolMessage):
-            assert not any(r.value == INPUT_CUT and r.kind != "error-text" for r in message.content)
+            for result in message.content:
+                said.hear(notes[result.tool_call_id], str(result.value), plan.label)
             if said.ends(plan.steps[number]):
                 assert said.text == plan.steps[number].text, f"lost text: {said.text!r}"
                 number, said = number + 1, Said()
@@ -136,7 +174,8 @@ def is_asked(message: UserMessage) -> bool:
 
 def text_of(message: ModelMessage) -> str:
     assert isinstance(message, UserMessage | AssistantMessage)
-    return "".join(item.text for item in message.content if isinstance(item, TextContent))
+    texts = [item.text for item in message.content if isinstance(item, TextContent)]
+    return "".join(map(without_aside, texts))
 
 
 def write_line(file: Path, value: object) -> None:

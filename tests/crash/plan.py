@@ -5,7 +5,8 @@ A question is `label|step;step;…`, a step is `word,word,…`:
     think     a thought, in pieces
     say:N     N more numbered words, in pieces that cut through words
     hold:X    wait while the file X exists in the folder of the test
-    once, idempotent, pure, growing    call that tool; calls end a step
+    once, idempotent, pure, growing    call that tool, after the words
+    aside     a remark after the calls, which is nobody's loss if it is cut
 
 So a model that reads the conversation knows what is still to come, in whatever process it runs,
 and a test knows what the whole answer must be. Pure: no clock, no process.
@@ -36,6 +37,12 @@ class PlannedStep:
     holds: tuple[tuple[int, str], ...]
     """(how much of the text comes before, the file to wait for)."""
     calls: tuple[PlannedCall, ...]
+    aside: str
+
+    def stretches(self, begin: int) -> list[tuple[int, list[str]]]:
+        """(how far to talk without a break, what to wait for there), from `begin` to the end."""
+        breaks = [(place, [name]) for place, name in self.holds if place > begin]
+        return [*breaks, (len(self.text), [])]
 
 
 @dataclass(frozen=True)
@@ -64,13 +71,15 @@ def read_plan(question: str) -> Plan:
 
 
 def _step(name: str, words: str) -> PlannedStep:
-    thought, text, said = "", "", 0
+    thought, text, aside, said = "", "", "", 0
     holds: list[tuple[int, str]] = []
     calls: list[PlannedCall] = []
     for word in words.split(","):
         kind, _, value = word.partition(":")
         if kind == "think":
             thought = f"What do I say to {name}? "
+        elif kind == "aside":
+            aside = f"(by the way, this is {name})"
         elif kind == "say":
             text += "".join(f"{name}.{said + n} " for n in range(int(value)))
             said += int(value)
@@ -79,7 +88,12 @@ def _step(name: str, words: str) -> PlannedStep:
         else:
             assert kind in TOOLS, f"a plan knows no {word!r}"
             calls.append(PlannedCall(kind, f"{name}.{len(calls)}"))
-    return PlannedStep(thought, text, tuple(holds), tuple(calls))
+    return PlannedStep(thought, text, tuple(holds), tuple(calls), aside)
+
+
+def without_aside(text: str) -> str:
+    """What is said in a text beside a remark, whole or cut."""
+    return text.partition("(")[0]
 
 
 def pieces(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 `running(Agent, *steps)` starts a real host on a real SQLite store and wakes one agent that talks to
 a `ScriptedModel`. `Client` stands where a WebSocket would. `LoggingStore` is the real store with a
 diary: what a transaction did is written down when it has committed, so that the order of hooks,
-storage and frames can be compared.
+storage and frames can be compared. It can also suspend wherever the contract lets a store suspend.
 """
 
 from __future__ import annotations
@@ -26,7 +26,24 @@ from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import ScriptedModel
 
 AgentT = TypeVar("AgentT", bound=Think)
-Log = list[str]
+
+
+class Log(list[str]):
+    """Lines in the order things happened; a test can wait for one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._news = asyncio.Event()
+
+    def append(self, line: str, /) -> None:
+        super().append(line)
+        self._news.set()
+
+    async def until(self, start: str) -> None:
+        """Wait until some line begins like that."""
+        while not any(line.startswith(start) for line in self):
+            self._news.clear()
+            await self._news.wait()
 
 
 class Client:
@@ -124,12 +141,21 @@ class Stage(Generic[AgentT]):
 
 @asynccontextmanager
 async def running(
-    cls: type[AgentT], *steps: Any, store: Store | None = None, log: Log | None = None
+    cls: type[AgentT],
+    *steps: Any,
+    store: Store | None = None,
+    log: Log | None = None,
+    suspends: bool = False,
+    drain: float = 1.0,
 ) -> AsyncIterator[Stage[AgentT]]:
-    """Run one agent named `x` whose model plays `steps`."""
-    diary: Log = [] if log is None else log
+    """Run one agent named `x` whose model plays `steps`.
+
+    With `suspends` the store gives way to other tasks wherever a store may.
+    """
+    diary = Log() if log is None else log
     model = ScriptedModel(steps)
-    host = Host([cls], store or LoggingStore(SqliteStore(":memory:"), diary), drain_timeout=1.0)
+    inner = store or SqliteStore(":memory:")
+    host = Host([cls], LoggingStore(inner, diary, suspends=suspends), drain_timeout=drain)
     await host.start()
     try:
         activation = await host.agent(AgentAddress(cls.agent_class, "x"))
@@ -170,9 +196,12 @@ def part_of(message: UIMessage, call_id: str = "call-1") -> dict[str, Any]:
 class LoggingStore:
     """The real store; every committed transaction leaves its deeds in the log."""
 
-    def __init__(self, inner: Store, log: Log) -> None:
+    def __init__(self, inner: Store, log: Log, *, suspends: bool = False) -> None:
         self._inner = inner
         self._log = log
+        self._suspends = suspends
+        self.commits = 0
+        """How many transactions have committed."""
 
     async def open(self) -> None:
         await self._inner.open()
@@ -181,7 +210,7 @@ class LoggingStore:
         await self._inner.close()
 
     def transaction(self) -> LoggingTransaction:
-        return LoggingTransaction(self._inner, self._log)
+        return LoggingTransaction(self, self._inner, self._log, suspends=self._suspends)
 
     async def fetch_all(self, query: str, params: Params, /) -> Sequence[Row]:
         return await self._inner.fetch_all(query, params)
@@ -194,9 +223,11 @@ class LoggingStore:
 
 
 class LoggingTransaction:
-    def __init__(self, store: Store, log: Log) -> None:
+    def __init__(self, outer: LoggingStore, store: Store, log: Log, *, suspends: bool) -> None:
+        self._outer = outer
         self._block = store.transaction()
         self._log = log
+        self._suspends = suspends
         self._deeds: list[str] = []
 
     async def __aenter__(self) -> LoggingTransaction:
@@ -211,23 +242,35 @@ class LoggingTransaction:
     ) -> None:
         await self._block.__aexit__(kind, error, trace)
         if kind is None:
-            self._log.extend(self._deeds)
+            self._outer.commits += 1
+            for deed in self._deeds:
+                self._log.append(deed)
+        for _ in range(5):  # the news of a commit may take longer than the next transaction
+            await self._rest()
 
     async def fetch_all(self, query: str, params: Params, /) -> Sequence[Row]:
+        await self._rest()
         return await self._tx.fetch_all(query, params)
 
     async def fetch_one(self, query: str, params: Params, /) -> Row | None:
         self._note(query, params)
+        await self._rest()
         return await self._tx.fetch_one(query, params)
 
     async def execute(self, query: str, params: Params, /) -> int:
         self._note(query, params)
+        await self._rest()
         return await self._tx.execute(query, params)
 
     async def execute_many(self, query: str, rows: Sequence[Params], /) -> None:
         for row in rows:
             self._note(query, row)
+        await self._rest()
         await self._tx.execute_many(query, rows)
+
+    async def _rest(self) -> None:
+        if self._suspends:
+            await asyncio.sleep(0)
 
     def _note(self, query: str, params: Params) -> None:
         match query:

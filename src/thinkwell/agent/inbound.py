@@ -25,11 +25,14 @@ from thinkwell.wire.frames import (
     ChatCancel,
     ChatClear,
     ChatRequest,
+    ClientMessages,
     NotProtocol,
     ResumeAck,
     ResumeRequest,
     RpcCall,
     StateUpdate,
+    ToolApproval,
+    ToolResult,
 )
 
 log = logging.getLogger("thinkwell.agent")
@@ -76,7 +79,7 @@ class ChatConnection:
                 watcher.send(encode.state_error("State update rejected"))
             case RpcCall():
                 watcher.send(encode.rpc_error(frame.id, f"Method {frame.method} is not callable"))
-            case NotProtocol():
+            case ToolResult() | ToolApproval() | ClientMessages() | NotProtocol():
                 pass
             case _:
                 assert_never(frame)

@@ -22,22 +22,24 @@ from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.reading import read_packed
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import (
+    TurnEnd,
     TurnRecord,
     find_turn,
     newest_turn,
     request_cancel,
+    settle_turn,
     turns_owing_hooks,
     unsettled_turns,
 )
 from thinkwell.live.live import EndedStream, Live, TerminalRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.store.base import Transaction
-from thinkwell.turn.admission import Admission, TurnRequest, admit
+from thinkwell.turn.admission import Admission, TurnRequest, admit, is_inside_turn
 from thinkwell.turn.ending import TurnOutcome, TurnResult
 from thinkwell.turn.face import Parts
 from thinkwell.turn.notify import notify, redeliver, result_of
 from thinkwell.turn.queue import TurnQueue
-from thinkwell.turn.running import RunningTurn, current_turn
+from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.settle import SAFE_ERROR
 from thinkwell.turn.ticket import InputFunction, Ticket
 from thinkwell.turn.turn import run_turn
@@ -154,29 +156,28 @@ class Turns:
         (spec/01 §8.3).
         """
         parts = self.parts
-        generation = self._queue.generation + 1
 
-        async def store(tx: Transaction) -> None:
+        async def store(tx: Transaction) -> int:
             agent = {"agent": parts.owner.agent_id}
-            await tx.execute("bump_generation", {"id": parts.owner.agent_id})
+            row = await tx.fetch_one("bump_generation", {"id": parts.owner.agent_id})
+            generation: int = 0 if row is None else row["generation"]
             await tx.execute(
                 "skip_older_turns",
                 {**agent, "generation": generation, "settled_at": parts.clock.now()},
             )
             await tx.execute("drop_packed_journals", agent)
             await parts.session.clear(tx)
+            return generation
 
-        await parts.commits.run(parts.owner, store)
-        stale = self._queue.tickets()
-        self._queue.generation = generation
+        generation = await parts.commits.run(parts.owner, store)
+        self._queue.generation = max(self._queue.generation, generation)
+        stale = [t for t in self._queue.tickets() if t.record.generation < generation]
         for ticket in stale:
             ticket.controller.abort("cleared")
-        mine = current_turn.get()  # a tool that clears its conversation must not wait for itself
-        own = None if mine is None else mine.record.request_id
-        ends = [t.result for t in stale if t.record.request_id != own]
-        # Ends go out before the clear: after it, a client would show an empty answer.
-        if ends:
-            await asyncio.wait(ends)
+        # Ends go out before the clear: after it, a client would show an empty answer. Inside a turn
+        # nobody can wait for them: they come when this turn has left its slot.
+        if stale and not is_inside_turn(parts.owner.agent_id):
+            await asyncio.wait([ticket.result for ticket in stale])
         self.live.cleared(but)
 
     async def recover(self) -> None:
@@ -279,7 +280,13 @@ class Turns:
                 ticket.result.set_result(result_of(outcome))
 
     async def _skip(self, ticket: Ticket) -> None:
-        """A turn of an older generation: its row says so already; its requester hears the end."""
+        """A turn of an older generation ends without running; its requester hears the end."""
+        parts = self.parts
+        end = TurnEnd(status="skipped", stop_reason="cleared")
+        # The clear has ended it already, unless it was accepted while the clear committed.
+        await parts.commits.run(
+            parts.owner, lambda tx: settle_turn(tx, ticket.record, end, now=parts.clock.now())
+        )
         record = msgspec.structs.replace(ticket.record, status="skipped", stop_reason="cleared")
         await self.live.ended(record, None)
         message_id = record.message_id or ""

@@ -5,6 +5,7 @@ The only place that knows them all.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from inspect import isawaitable
 from typing import Any
 
@@ -15,11 +16,13 @@ from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
+from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner
+from thinkwell.journal.turns import excuse_attempts
 from thinkwell.live.watchers import Sink, Watcher
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.session import Session
@@ -65,6 +68,11 @@ class Activation:
         """Stop at once. Unsettled turns stay unsettled and go on at the next start."""
         self.turns.close()
         await self._tasks.close()
+        parts = self.turns.parts
+        with suppress(StoreError):  # a store that is gone leaves nothing to excuse
+            await parts.commits.run(
+                parts.owner, lambda tx: excuse_attempts(tx, parts.owner.agent_id)
+            )
 
 
 async def wake(cls: type[Think], name: str, around: Surroundings) -> Activation:

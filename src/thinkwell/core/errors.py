@@ -10,10 +10,13 @@ ThinkwellError
 │  ├─ NestedTurnError          a blocking call from inside a turn of the same agent
 │  ├─ ModelError               the model failed; carries provider, status, retryable
 │  ├─ EmptyPromptError         there is nothing to send to the model
+│  ├─ OutputError              the final answer does not fit the output schema
 │  └─ TurnNotFoundError        no turn with that request id
 ├─ ToolError                   one tool call failed; the model sees the text, the turn goes on
 │  ├─ UnknownToolError         the model asked for a tool that is not offered
+│  ├─ DisabledToolError        the tool or its scope is switched off at the moment
 │  ├─ ToolInputError           arguments that are no JSON or do not fit the schema
+│  ├─ ToolRepairError          `repair_tool_call` failed on a call that was wrong already
 │  ├─ ToolOutputError          a result that JSON cannot hold
 │  └─ ToolOutcomeUnknownError  the process died while a `once` tool ran
 ├─ SessionError                the message tree
@@ -29,8 +32,8 @@ ThinkwellError
 └─ HostClosedError             the app is not running (or is stopping)
 
 An error text names the wrong call and the right one. Data stays on attributes.
-`AbortTurn` and `FailTurn` end a turn from inside; they are BaseExceptions, so that `except Exception`
-in a tool or hook cannot swallow them.
+`AbortTurn` and `FailTurn` end a turn from inside; they are BaseExceptions, so that `except
+Exception` in a tool or hook cannot swallow them.
 """
 
 from __future__ import annotations
@@ -105,6 +108,18 @@ class EmptyPromptError(TurnError):
     """There is no message to send to the model."""
 
 
+class OutputError(TurnError):
+    """The final answer does not fit the schema of `output`.
+
+    `problems` has one readable text per wrong field; `raw` is the answer as the model gave it.
+    """
+
+    def __init__(self, problems: tuple[str, ...], raw: str = "") -> None:
+        super().__init__(f"The answer does not fit the output schema: {'; '.join(problems)}")
+        self.problems = problems
+        self.raw = raw
+
+
 class TurnNotFoundError(TurnError):
     """No turn with that request id."""
 
@@ -134,6 +149,23 @@ class ToolInputError(ToolError):
         super().__init__(f"Invalid input for tool {name!r}: {detail}")
         self.name = name
         self.detail = detail
+
+
+class DisabledToolError(ToolError):
+    """The tool, or the scope it belongs to, is switched off at the moment."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The tool {name!r} is not available at the moment.")
+        self.name = name
+
+
+class ToolRepairError(ToolError):
+    """`repair_tool_call` failed; `problem` is what was wrong with the call before that."""
+
+    def __init__(self, name: str, problem: ToolError, detail: str) -> None:
+        super().__init__(f"{problem} Repairing the call failed as well: {detail}")
+        self.name = name
+        self.problem = problem
 
 
 class ToolOutputError(ToolError):
@@ -203,7 +235,7 @@ class HostClosedError(ThinkwellError):
     """The app is not running. Use `async with app:` or serve it."""
 
 
-class AbortTurn(BaseException):  # noqa: N818 - control flow, not an error
+class AbortTurn(BaseException):
     """Stops the turn: `raise AbortTurn("reason")` in a hook or tool. The turn ends `aborted`.
 
     Not an `Exception`, so that `except Exception` in a tool or hook cannot swallow a stop.
@@ -214,7 +246,7 @@ class AbortTurn(BaseException):  # noqa: N818 - control flow, not an error
         self.reason = reason
 
 
-class FailTurn(BaseException):  # noqa: N818 - control flow, not an error
+class FailTurn(BaseException):
     """Fails the turn: `raise FailTurn(error)` in a hook or tool, whatever its scope."""
 
     def __init__(self, error: Exception | str) -> None:

@@ -59,6 +59,15 @@ def clean_text(text: str) -> str:
     return text
 
 
+def error_text(error: BaseException) -> str:
+    """What an error says, as JSON can hold it: never raises, never empty."""
+    try:
+        said = str(error)
+    except Exception:  # noqa: BLE001 - an error whose text cannot be had is still told, by its name
+        said = ""
+    return clean_text(said) or type(error).__name__
+
+
 def _plain(value: Any, path: str, depth: int) -> Any:
     if value is None or (isinstance(value, bool | int) and not isinstance(value, Enum)):
         return value

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from thinkwell.core.errors import AbortTurn
+
+log = logging.getLogger("thinkwell.signal")
 
 Listener = Callable[[str], None]
 Disposer = Callable[[], None]
@@ -65,7 +68,10 @@ class AbortSignal:
             self._event.set()
         listeners, self._listeners = self._listeners, {}
         for listener in listeners.values():
-            listener(reason)
+            try:
+                listener(reason)
+            except Exception:  # one listener's bug must not keep the others from stopping
+                log.exception("a listener of an abort signal failed", extra={"action": "abort"})
 
 
 class AbortController:

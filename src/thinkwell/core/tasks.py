@@ -42,6 +42,24 @@ async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
     raise cancelled
 
 
+async def run_together(*works: Coroutine[Any, Any, None]) -> None:
+    """Run all of `works` beside each other; if one fails, stop the others and raise its error.
+
+    Not a `TaskGroup`: before Python 3.13 that leaves its own task marked as cancelled when a child
+    fails, and `is_cancelled` would be wrong from then on.
+    """
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(work) for work in works]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        stopped = [task for task in tasks if task.cancel()]
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in tasks:
+        if task not in stopped:
+            task.result()
+
+
 log = logging.getLogger("thinkwell.tasks")
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import msgspec
 
 from thinkwell.core.bus import EventBus
+from thinkwell.core.errors import AbortTurn, FailTurn
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.hooks.answers import (
     SAMPLING_FIELDS,
@@ -30,9 +32,13 @@ from thinkwell.hooks.contexts import (
     ToolCallContext,
     TurnContext,
 )
+from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.hooks.registry import Hook, HookRegistry
 
 Config = TypeVar("Config", TurnConfig, StepConfig)
+
+AFTER_THE_TURN = frozenset({"on_chat_response"})
+"""Observers that run when there is no turn left to stop or fail."""
 
 
 class Hooks:
@@ -58,6 +64,10 @@ class Hooks:
             if is_cancelled():
                 raise
             self.report(event, hook, error)
+        except (AbortTurn, FailTurn) as error:
+            if event not in AFTER_THE_TURN:
+                raise
+            self.report(event, hook, error)
         except Exception as error:  # noqa: BLE001 - an observer never breaks a turn
             self.report(event, hook, error)
 
@@ -71,11 +81,11 @@ class Hooks:
         return merged
 
     async def before_step(self, context: StepContext) -> StepConfig:
-        """Merge the answers of all `before_step` hooks."""
+        """Merge the answers of all `before_step` hooks; each sees what the earlier ones changed."""
         merged = StepConfig()
         for hook in self.registry.hooks("before_step"):
             if hook.alive:
-                answer = await _call(hook, context)
+                answer = await _call(hook, _with_step_config(context, merged))
                 merged = _merge(merged, _as_config(answer, StepConfig, hook))
         return merged
 
@@ -88,19 +98,24 @@ class Hooks:
 
         The first Block or Substitute ends the chain; Allow feeds the next hook.
         """
+        current = context.input
         for hook in self.registry.hooks("before_tool_call"):
             if not hook.alive:
                 continue
-            match _as_decision(await _call(hook, context), hook):
+            shown = msgspec.structs.replace(
+                context,
+                input=read_only_copy(current),
+                original_input=read_only_copy(context.original_input),
+            )
+            match _as_decision(await _call(hook, shown), hook):
                 case None:
                     continue
                 case Allow(input=replaced):
                     if isinstance(replaced, Mapping):
-                        checked = revalidate(replaced)
-                        context = msgspec.structs.replace(context, input=checked)
+                        current = revalidate(replaced)
                 case decision:
-                    return decision, context.input
-        return Allow(), context.input
+                    return decision, current
+        return Allow(), current
 
     async def on_chat_error(self, error: Exception, context: ChatErrorContext) -> Exception | str:
         """Let hooks replace the error. One that raises leaves it as it was."""
@@ -110,7 +125,7 @@ class Hooks:
                 continue
             try:
                 answer = await _call(hook, current, context)
-            except Exception as failure:  # noqa: BLE001 - the error hook never changes that the turn ends
+            except (Exception, AbortTurn, FailTurn) as failure:  # noqa: BLE001 - the turn has its end
                 self.report("on_chat_error", hook, failure)
                 continue
             if isinstance(answer, Exception | str):
@@ -123,8 +138,8 @@ class Hooks:
 
 
 async def _call(hook: Hook, *arguments: object) -> object:
-    answer: object = hook.call(*arguments)
     try:
+        answer: object = hook.call(*arguments)
         return await cast("Awaitable[object]", answer) if isawaitable(answer) else answer
     except asyncio.CancelledError as error:
         if is_cancelled():
@@ -172,7 +187,18 @@ def _with_turn_config(context: TurnContext, config: TurnConfig) -> TurnContext:
     if config.messages is not None:
         changes["messages"] = tuple(config.messages)
     if config.tools is not None:
-        changes["tools"] = {**context.tools, **config.tools}
+        changes["tools"] = MappingProxyType({**context.tools, **config.tools})
+    return msgspec.structs.replace(context, **changes) if changes else context
+
+
+def _with_step_config(context: StepContext, config: StepConfig) -> StepContext:
+    changes: dict[str, Any] = {}
+    if config.system is not None:
+        changes["system"] = config.system
+    if config.messages is not None:
+        changes["messages"] = tuple(config.messages)
+    if config.tool_choice is not None:
+        changes["tool_choice"] = config.tool_choice
     return msgspec.structs.replace(context, **changes) if changes else context
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, StoreError
@@ -35,6 +35,14 @@ CAP = 256
 """Waiting chunks at which a turn must wait for the commit itself."""
 
 
+class Written(NamedTuple):
+    """What one commit holds of a log: its chunks before `upto`, its first `events` events."""
+
+    log: TurnLog
+    upto: int
+    events: int
+
+
 class GroupCommit:
     """Collects chunks, commits them in groups, then tells."""
 
@@ -42,6 +50,8 @@ class GroupCommit:
         self._store = store
         self._clock = clock
         self._tasks = TaskOwner("group-commit")
+        # Around transaction and telling: the next one must know what this one has written.
+        self._one_at_a_time = asyncio.Lock()
         self._waiting: dict[TurnLog, None] = {}
         self._scheduled = False
         self._last_commit = float("-inf")
@@ -72,21 +82,25 @@ class GroupCommit:
         await self._tasks.close()
 
     async def _flush(self) -> None:
-        try:
-            async with self._store.transaction() as tx:
-                await self._check_owners(tx, None)
-                batch = await self._write_waiting(tx)
-        except StoreError as error:
-            self._give_up(error)
-            return
-        self._tell(batch)
+        async with self._one_at_a_time:
+            if not self._waiting:
+                return
+            try:
+                async with self._store.transaction() as tx:
+                    await self._check_owners(tx, None)
+                    batch = await self._write_waiting(tx)
+            except StoreError as error:
+                self._give_up(error)
+                return
+            self._tell(batch)
 
     async def _run(self, owner: Owner, work: Work[T]) -> T:
-        async with self._store.transaction() as tx:
-            await self._check_owners(tx, owner)
-            result = await work(tx)
-            batch = await self._write_waiting(tx)
-        self._tell(batch)
+        async with self._one_at_a_time:
+            async with self._store.transaction() as tx:
+                await self._check_owners(tx, owner)
+                result = await work(tx)
+                batch = await self._write_waiting(tx)
+            self._tell(batch)
         return result
 
     def _schedule(self) -> None:
@@ -112,19 +126,19 @@ class GroupCommit:
             if owner is not None and owner.agent_id == agent_id:
                 raise OwnershipLostError(agent_id)
 
-    async def _write_waiting(self, tx: Transaction) -> list[tuple[TurnLog, int]]:
-        batch = [(log, len(log.bodies)) for log in self._waiting]
-        rows = [row for log, upto in batch for row in _rows(log, upto)]
+    async def _write_waiting(self, tx: Transaction) -> list[Written]:
+        batch = [Written(log, len(log.bodies), len(log.events)) for log in self._waiting]
+        rows = [row for written in batch for row in _rows(written)]
         if rows:
             await tx.execute_many("append_journal", rows)
         return batch
 
-    def _tell(self, batch: list[tuple[TurnLog, int]]) -> None:
+    def _tell(self, batch: list[Written]) -> None:
         self._last_commit = self._clock.monotonic()
-        for log, upto in batch:
-            if upto == len(log.bodies):
+        for log, upto, events in batch:
+            del log.events[:events]  # one that came during the commit stays
+            if upto == len(log.bodies) and not log.events:
                 self._waiting.pop(log, None)
-            log.events = [event for event in log.events if event.seq > upto]
             log.advance(upto)
         if self._waiting and not self._scheduled:
             self._schedule()
@@ -140,11 +154,12 @@ class GroupCommit:
         self._waiting.clear()
 
 
-def _rows(log: TurnLog, upto: int) -> Iterator[dict[str, Any]]:
+def _rows(written: Written) -> Iterator[dict[str, Any]]:
+    log, upto, events = written
     who = {"agent": log.owner.agent_id, "turn": log.request_id}
     if upto > log.written:
         body = f"[{','.join(log.bodies[log.written : upto])}]"
         yield {**who, "seq_from": log.written, "seq_to": upto, "kind": "chunks", "body": body}
-    for event in log.events:
+    for event in log.events[:events]:
         place = {"seq_from": event.seq, "seq_to": event.seq}
         yield {**who, **place, "kind": event.kind, "body": event.body}

@@ -2,12 +2,14 @@
 chunk.
 
 A settled call never runs again. A call that was claimed and not settled has an unknown outcome; the
-tool's effect class decides (spec/04 §15.1).
+tool's effect class decides (spec/04 §15.1). If it may not be repeated, its row stays open for the
+rest of the turn: asking for the same again does not make it safe.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -49,6 +51,15 @@ def idempotency_key(root: str, tool: str, call_input: dict[str, Any], occurrence
     """The same call of the same turn always gets the same key, whatever id the provider gave it."""
     text = "\x1f".join((root, tool, json.canonical(call_input), str(occurrence)))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def is_open(rows: Iterable[LedgerRow], tool: str, call_input: dict[str, Any]) -> bool:
+    """Whether the same call was begun before and nobody knows what came of it."""
+    wanted = json.canonical(call_input)
+    return any(
+        not row.settled and row.tool_name == tool and json.canonical(row.input) == wanted
+        for row in rows
+    )
 
 
 async def claim_call(tx: Transaction, record: TurnRecord, claim: Claim, *, now: float) -> None:

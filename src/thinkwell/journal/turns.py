@@ -108,6 +108,10 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class TurnGoneError(Exception):
+    """The turn ended before it could begin: a clear was faster. Never leaves `turn/`."""
+
+
 class TurnEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn ended: what the settling transaction writes on its row."""
 
@@ -178,7 +182,10 @@ async def agents_with_work(reader: Reader) -> list[str]:
 
 
 async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: int) -> TurnRecord:
-    """One more attempt begins: mark the row running, note where its journal starts."""
+    """One more attempt begins: mark the row running, note where its journal starts.
+
+    Raises `TurnGoneError` if the turn has ended; the caller's transaction must not commit then.
+    """
     attempt = record.attempt + 1
     marker = await tx.fetch_one(
         "mark_journal",
@@ -193,7 +200,7 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
     if marker is None:
         raise RuntimeError("the store returned no position for a journal row")
     start = record.journal_start if record.journal_start is not None else marker["pos"]
-    await tx.execute(
+    changed = await tx.execute(
         "start_attempt",
         {
             "agent": record.agent_id,
@@ -207,6 +214,8 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
             "started_at": record.started_at or now,
         },
     )
+    if changed == 0:
+        raise TurnGoneError(record.request_id)
     return msgspec.structs.replace(
         record,
         status="running",
@@ -215,6 +224,11 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
         journal_start=start,
         started_at=record.started_at or now,
     )
+
+
+async def excuse_attempts(tx: Transaction, agent_id: str) -> None:
+    """A planned stop never uses up an attempt (spec/04 §1.4)."""
+    await tx.execute("excuse_attempts", {"agent": agent_id})
 
 
 async def settle_turn(tx: Transaction, record: TurnRecord, end: TurnEnd, *, now: float) -> bool:

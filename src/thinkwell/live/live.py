@@ -8,15 +8,19 @@ replay and switch to live happen without an await, so there is no gap and no dou
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence, Set
 
 import msgspec
 
+from thinkwell.core.errors import StoreError
 from thinkwell.core.signal import Disposer
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.wire import encode
+
+log = logging.getLogger("thinkwell.live")
 
 Transcript = Callable[[], Awaitable[Sequence[str]]]
 """The encoded messages every client should show now: the active path, then accepted inputs."""
@@ -87,10 +91,11 @@ class Live:
         self.terminal = TerminalRecord(record.request_id, error) if error is not None else None
         if not len(self.watchers):
             return
+        audience = frozenset(self.watchers)  # whoever connects from here on has seen no stream
         if record.status != "skipped":
-            await self.send_transcript()
-        saw = stream is not None and stream.log.written > 0
-        self._send_end(record, error, origin, everyone=saw)
+            await self._show_result()
+        saw = audience if stream is not None and stream.log.written > 0 else frozenset[Watcher]()
+        self._send_end(record, error, origin, saw)
         self._release(streamed=stream is not None)
 
     # Clients ask
@@ -167,14 +172,23 @@ class Live:
             *frames, encode.replay_complete(record.request_id, continuation=record.continuation)
         )
 
+    async def _show_result(self) -> None:
+        """The transcript to all; one that cannot be read must not keep the end from clients."""
+        try:
+            await self.send_transcript()
+        except StoreError:
+            log.exception("the transcript could not be read", extra={"action": "ended"})
+
     def _send_end(
-        self, record: TurnRecord, error: str | None, origin: str | None, *, everyone: bool
+        self, record: TurnRecord, error: str | None, origin: str | None, saw: Set[Watcher]
     ) -> None:
         frame = _end_frame(record, error)
         # The end of a stream it never saw makes a client show an empty message (spec/01 §6.14); an
         # error is safe for everybody.
-        to_all = everyone or error is not None
-        self.watchers.send(frame, where=lambda w: _takes_chunks(w) and (to_all or w.id == origin))
+        to_all = error is not None
+        self.watchers.send(
+            frame, where=lambda w: _takes_chunks(w) and (to_all or w in saw or w.id == origin)
+        )
 
     def _release(self, *, streamed: bool) -> None:
         for watcher in self.watchers:

@@ -6,8 +6,8 @@ its own copy of the message it is given; the chunks it is given may be shared an
 changed.
 
 Left to the caller: dropping replayed chunks before they are forwarded (`replay_filter.py`),
-outputs of calls in earlier messages (`settle.py`), and what an `error` or `abort` means for the
-turn.
+outputs of calls in other messages (`settle.py`), and what an `error` or `abort` means for the
+turn. A continuation settles the calls of the message it goes on with by the rule of `settle.py`.
 
 Invariant: no tool part ever goes back to an earlier state.
 """
@@ -70,6 +70,7 @@ class Fold:
         self._inputs: dict[str, list[str]] = {}
         self._provisional: set[str] = set()
         self._index_calls()
+        self._earlier = frozenset(self._calls) if continuation else frozenset[str]()
         self._handlers = self._make_handlers()
 
     @property
@@ -112,6 +113,17 @@ class Fold:
         """The part of a call, or None. Read it; only `apply` changes it."""
         return self._calls.get(tool_call_id)
 
+    def replace_call(self, part: Part) -> None:
+        """Put an answered call in the place of the one with its id.
+
+        For an answer that comes while the stream still runs (`apply_result.py`).
+        """
+        known = self._calls.get(part["toolCallId"])
+        if known is not None:
+            known.clear()
+            known.update(part)
+            self._input_is_final(part["toolCallId"])
+
     def awaits_input(self, tool_call_id: str) -> bool:
         """Whether a call is known whose complete input has not come yet (F7, F9)."""
         part = self._calls.get(tool_call_id)
@@ -140,9 +152,9 @@ class Fold:
             "tool-input-error": self._fail_input,
             "tool-approval-request": self._request_approval,
             "tool-approval-response": self._answer_approval,
-            "tool-output-available": self._take_output,
-            "tool-output-error": self._take_error,
-            "tool-output-denied": self._deny,
+            "tool-output-available": self._settle,
+            "tool-output-error": self._settle,
+            "tool-output-denied": self._settle,
             "message-metadata": self._merge_metadata,
             "finish": self._merge_metadata,
         }
@@ -252,23 +264,14 @@ class Fold:
                 tool_states.answer_approval(part, chunk)
                 return
 
-    def _take_output(self, chunk: Chunk) -> None:
+    def _settle(self, chunk: Chunk) -> None:
         part = self._call_of(chunk)
-        if part is not None and tool_states.takes_output(part, chunk):
-            tool_states.take_output(part, chunk)
-            self._input_is_final(chunk["toolCallId"])
-
-    def _take_error(self, chunk: Chunk) -> None:
-        part = self._call_of(chunk)
-        if part is not None:
-            tool_states.take_error(part, chunk)
-            self._input_is_final(chunk["toolCallId"])
-
-    def _deny(self, chunk: Chunk) -> None:
-        part = self._call_of(chunk)
-        if part is not None and tool_states.takes_denial(part):
-            tool_states.deny(part)
-            self._input_is_final(chunk["toolCallId"])
+        if part is None:
+            return
+        call_id = part["toolCallId"]
+        settle = tool_states.settle_late if call_id in self._earlier else tool_states.settle
+        if settle(part, chunk):
+            self._input_is_final(call_id)
 
     def _call_of(self, chunk: Chunk) -> Part | None:
         call_id = chunk.get("toolCallId")

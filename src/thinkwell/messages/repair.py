@@ -1,9 +1,10 @@
 """A transcript a model will accept: no call without an outcome, no input that is not an object.
 
 Runs before each model call (spec/01 §7.10, spec/02 §10.3). A call that was approved and waits to
-run is left alone. What a dead call turns into is the application's to decide (`repair_part`);
-storing the changed messages, telling the clients and the `chat:transcript:repaired` event are the
-caller's.
+run is left alone. A new user turn settles what a client or a person never answered like any dead
+call; a continuation names those calls as `waiting` and leaves them alone (10.4). What a dead call
+turns into is the application's to decide (`repair_part`); storing the changed messages, telling
+the clients and the `chat:transcript:repaired` event are the caller's.
 
 Invariant: inputs are never changed, unchanged messages keep their identity, and twice equals
 once.
@@ -11,7 +12,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeAlias
 
 import msgspec
@@ -56,10 +57,16 @@ def repair_interrupted_tool_part(part: Part) -> Part:
 
 
 def repair_transcript(
-    messages: list[UIMessage], repair_part: RepairPart = repair_interrupted_tool_part
+    messages: list[UIMessage],
+    repair_part: RepairPart = repair_interrupted_tool_part,
+    *,
+    waiting: Collection[str] = (),
 ) -> RepairResult:
-    """Settle every dead call and make every tool input an object."""
-    repair = _Repair(repair_part, _settled_ids(messages))
+    """Settle every dead call and make every tool input an object.
+
+    `waiting` are the ids of calls that still get an answer: they stay open.
+    """
+    repair = _Repair(repair_part, _settled_ids(messages).union(waiting))
     repaired = [repair.message(m) if m["role"] == "assistant" else m for m in messages]
     changed = [new["id"] for new, old in zip(repaired, messages, strict=True) if new is not old]
     if not changed:
@@ -79,9 +86,9 @@ def is_intact(message: UIMessage) -> bool:
 
 
 class _Repair:
-    def __init__(self, repair_part: RepairPart, settled_ids: frozenset[str]) -> None:
+    def __init__(self, repair_part: RepairPart, answered_ids: frozenset[str]) -> None:
         self._repair_part = repair_part
-        self._settled_ids = settled_ids
+        self._answered_ids = answered_ids
         self.removed = 0
         self.normalized = 0
         self.call_ids: list[str] = []
@@ -100,8 +107,9 @@ class _Repair:
     def _is_dead(self, part: Part) -> bool:
         if is_settled(part) or part.get("state") == "approval-responded":
             return False
-        # Its result may stand in another message: a second outcome would be one too many.
-        return part.get("toolCallId") not in self._settled_ids
+        # Its result stands in another message or is still to come: a second outcome would be one
+        # too many.
+        return part.get("toolCallId") not in self._answered_ids
 
     def _revived(self, part: Part) -> Part:
         replacement = self._repair_part(part)

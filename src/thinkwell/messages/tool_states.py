@@ -105,6 +105,31 @@ def deny(part: Part) -> None:
     part["state"] = "output-denied"
 
 
+def settle(part: Part, chunk: Chunk) -> bool:
+    """F11, F12: the outcome of a call. False if it may not act, or is none."""
+    match chunk.get("type"):
+        case "tool-output-available" if takes_output(part, chunk):
+            take_output(part, chunk)
+        case "tool-output-error":
+            take_error(part, chunk)
+        case "tool-output-denied" if takes_denial(part):
+            deny(part)
+        case _:
+            return False
+    return True
+
+
+def settle_late(part: Part, chunk: Chunk) -> bool:
+    """F13: the outcome of a call that an earlier stream opened. False if the first one stays."""
+    if is_settled(part) and part.get("preliminary") is not True:
+        return False
+    if not settle(part, chunk):
+        return False
+    if part["state"] == "output-available":
+        part.setdefault("preliminary", False)
+    return True
+
+
 def takes_approval_request(part: Part) -> bool:
     """Whether an approval may still be asked: neither answered nor settled (F9, F18)."""
     return part.get("state") != "approval-responded" and not is_settled(part)

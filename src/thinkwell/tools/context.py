@@ -2,17 +2,24 @@
 
 A handler asks for it with a parameter annotated `ToolContext`; that parameter is not part of the
 schema the model sees. The record is frozen: a tool changes the world through its result, never
-through its context.
+through its context. `report` is put in by whoever runs the call; outside of one it does nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
 
 import msgspec
 
 from thinkwell.core.signal import AbortSignal
 from thinkwell.messages.model_messages import ModelMessage
+
+Report: TypeAlias = "Callable[[Any], Awaitable[None]]"
+
+
+async def report_to_nobody(_value: Any) -> None:
+    """The `report` of a context outside of a running call."""
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,3 +41,13 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The agent instance that runs the turn."""
     idempotency_key: str
     """Stays the same when the call is run again after a crash (spec/04 §15.1)."""
+    runtime_context: Any = None
+    """What `before_turn` or `before_step` gave as `runtime_context`."""
+    authorization: Any = None
+    """What `authorize_turn` granted."""
+    report: Report = report_to_nobody
+    """`await ctx.report(value)` shows a preliminary result to clients; the model never sees it.
+
+    A handler that runs in a thread calls it without `await`. After the call has ended it does
+    nothing.
+    """

@@ -1,10 +1,11 @@
-"""One tool call: from the model's argument text to a JSON result (spec/02 §9.5-9.9, §9.12).
+"""One tool call: from the model's argument text to a JSON result (spec/02 §9.5-9.10, §9.12).
 
-Owns parsing, validation, the four shapes a handler may have (ordinary function, coroutine, async
-generator, and an awaitable that gives an async iterator), the tool's own timeout, and the check
-that a result fits JSON. It leaves to the caller: approval, hooks, the ledger, turning an exception
-into the text for the model, and cancelling the task when the turn is stopped. Every failure it
-finds itself is a `ToolError`.
+Owns parsing, validation, the question whether a call needs approval, the four shapes a handler may
+have (ordinary function, coroutine, async generator, and an awaitable that gives an async iterator),
+preliminary results, the tool's own timeout, and the check that a result fits JSON. It leaves to the
+caller: waiting for an approval, hooks, the ledger, turning an exception into the text for the
+model, and cancelling the task when the turn is stopped. Every failure it finds itself is a
+`ToolError`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.errors import ToolError, ToolInputError, ToolOutputError
 from thinkwell.tools.context import ToolContext
-from thinkwell.tools.tool import Tool
+from thinkwell.tools.reporter import Reporter
+from thinkwell.tools.tool import Execute, Tool
 
 OnPreliminary: TypeAlias = "Callable[[Any], Awaitable[None] | None]"
 
@@ -55,12 +57,28 @@ def check_input(tool: Tool, raw: object) -> ParsedInput:
     return ParsedInput(arguments, tool.validate(arguments))
 
 
+async def approval_required(tool: Tool, value: Any, ctx: ToolContext) -> bool:
+    """Whether somebody has to allow this call before it may run (spec/02 §9.10).
+
+    `value` is the validated input. What the tool's own policy raises comes through: such a call
+    must not run.
+    """
+    policy = tool.needs_approval
+    if isinstance(policy, bool):
+        return policy
+    answer = policy(value, ctx)
+    return bool(await answer) if inspect.isawaitable(answer) else bool(answer)
+
+
 async def run_tool(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnPreliminary) -> Any:
     """Run one call and return its result as plain JSON data.
 
     Each value of an async iterator goes to `on_preliminary` as it comes; the last one is also the
-    result, None if there was none. A handler that is not an iterator never calls `on_preliminary`.
+    result, None if there was none. A handler that is not an iterator calls `on_preliminary` only
+    by `ctx.report`, which works until the call has ended.
     """
+    reporter = Reporter(lambda item: _tell(tool, item, on_preliminary))
+    ctx = msgspec.structs.replace(ctx, report=reporter)
     limit = asyncio.timeout(tool.timeout)
     try:
         async with limit:
@@ -71,13 +89,18 @@ async def run_tool(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnP
         raise ToolError(
             f"Tool {tool.name!r} did not finish within {tool.timeout:g} seconds."
         ) from error
+    finally:
+        reporter.close()
 
 
 async def _run(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnPreliminary) -> Any:
+    execute = tool.execute
+    if execute is None:
+        raise ToolError(f"Tool {tool.name!r} has no handler here: the client answers its calls.")
     if tool.blocking:
-        result = await asyncio.to_thread(_call, tool, value, ctx)
+        result = await asyncio.to_thread(_call, tool.name, execute, value, ctx)
     else:
-        result = tool.execute(value, ctx)
+        result = execute(value, ctx)
     if inspect.isawaitable(result):
         result = await result
     if isinstance(result, AsyncIterator):
@@ -85,12 +108,12 @@ async def _run(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnPreli
     return _to_json(tool, result)
 
 
-def _call(tool: Tool, value: Any, ctx: ToolContext) -> Any:
+def _call(name: str, execute: Execute, value: Any, ctx: ToolContext) -> Any:
     try:
-        return tool.execute(value, ctx)
+        return execute(value, ctx)
     except StopIteration as error:
         # A future cannot hold StopIteration: the awaiting side would hang for ever.
-        raise ToolError(f"Tool {tool.name!r} raised StopIteration.") from error
+        raise ToolError(f"Tool {name!r} raised StopIteration.") from error
 
 
 async def _drain(tool: Tool, items: AsyncIterator[Any], on_preliminary: OnPreliminary) -> Any:
@@ -103,11 +126,16 @@ async def _drain(tool: Tool, items: AsyncIterator[Any], on_preliminary: OnPrelim
 async def _consume(tool: Tool, items: AsyncIterator[Any], on_preliminary: OnPreliminary) -> Any:
     last: Any = None
     async for item in items:
-        last = _to_json(tool, item)
-        told = on_preliminary(last)
-        if told is not None:
-            await told
+        last = await _tell(tool, item, on_preliminary)
     return last
+
+
+async def _tell(tool: Tool, item: Any, on_preliminary: OnPreliminary) -> Any:
+    value = _to_json(tool, item)
+    told = on_preliminary(value)
+    if told is not None:
+        await told
+    return value
 
 
 def _to_json(tool: Tool, value: Any) -> Any:

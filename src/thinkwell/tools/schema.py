@@ -18,6 +18,7 @@ from thinkwell.tools.docstring import argument_texts
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
+    from pydantic.json_schema import GenerateJsonSchema
 
 Validator = Callable[[dict[str, Any]], Any]
 
@@ -65,7 +66,7 @@ def from_signature(
         try:
             checked = model.model_validate(value)
         except ValidationError as error:
-            raise ToolInputError(tool_name, _explain(error)) from None
+            raise ToolInputError(tool_name, "; ".join(explain(error))) from None
         return {names[key]: getattr(checked, key) for key in checked.model_fields_set}
 
     return SignatureSchema(_json_schema(model, tool_name), validate, context_parameter)
@@ -82,9 +83,35 @@ def root_only(schema: Mapping[str, Any], tool_name: str) -> dict[str, Any]:
     return {key: result[key] for key in ROOT_KEYS if key in result}
 
 
+def check_shape(schema: Mapping[str, Any], tool_name: str) -> None:
+    """Refuse what only looks like a schema; for those that come from outside."""
+    properties, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(properties, dict) or not all(
+        _is_property(item) for item in cast("dict[str, Any]", properties).values()
+    ):
+        raise ToolDefinitionError(
+            f"`properties` of tool {tool_name!r} must be an object that holds JSON schemas."
+        )
+    if not _is_names(required):
+        raise ToolDefinitionError(f"`required` of tool {tool_name!r} must be a list of names.")
+
+
+def _is_property(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return isinstance(schema, bool)
+    known = cast("dict[str, Any]", schema)
+    declared = known.get("type", "any")
+    named = isinstance(declared, str) or _is_names(declared)
+    return named and isinstance(known.get("enum", []), list)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in cast("list[Any]", value))
+
+
 def shallow_validator(schema: Mapping[str, Any], tool_name: str) -> Validator:
     """Checks required, unknown and wrongly typed arguments of a given schema, one level deep."""
-    properties = cast("dict[str, dict[str, Any]]", schema.get("properties", {}))
+    properties = cast("dict[str, Any]", schema.get("properties", {}))
     required = cast("list[str]", schema.get("required", []))
     closed = schema.get("additionalProperties", True) is False
 
@@ -94,13 +121,34 @@ def shallow_validator(schema: Mapping[str, Any], tool_name: str) -> Validator:
             if name not in properties:
                 if closed:
                     problems.append(f"unknown argument {name!r}")
-            elif problem := _mismatch(item, properties[name]):
+            elif problem := mismatch(item, properties[name]):
                 problems.append(f"argument {name!r}: {problem}")
         if problems:
             raise ToolInputError(tool_name, "; ".join(problems))
         return value
 
     return validate
+
+
+def explain(error: ValidationError, noun: str = "argument") -> tuple[str, ...]:
+    """One text per wrong field, as the model will read it."""
+    return tuple(
+        _explain_one(item["type"], item["loc"], item["msg"], noun)
+        for item in error.errors(include_url=False, include_context=False, include_input=False)
+    )
+
+
+def plain_schema_generator() -> type[GenerateJsonSchema]:
+    """Pydantic's generator without the titles that tell a model nothing."""
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class PlainSchema(GenerateJsonSchema):
+        ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+        def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+            return False
+
+    return PlainSchema
 
 
 def _hints(
@@ -160,16 +208,9 @@ def _build_model(tool_name: str, fields: dict[str, Any]) -> type[BaseModel]:
 
 def _json_schema(model: type[BaseModel], tool_name: str) -> dict[str, Any]:
     from pydantic.errors import PydanticUserError
-    from pydantic.json_schema import GenerateJsonSchema
-
-    class PlainSchema(GenerateJsonSchema):
-        ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
-
-        def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
-            return False
 
     try:
-        schema = model.model_json_schema(by_alias=True, schema_generator=PlainSchema)
+        schema = model.model_json_schema(by_alias=True, schema_generator=plain_schema_generator())
     except PydanticUserError as error:
         raise ToolDefinitionError(
             f"The signature of tool {tool_name!r} has no JSON schema: {error.message}"
@@ -177,20 +218,15 @@ def _json_schema(model: type[BaseModel], tool_name: str) -> dict[str, Any]:
     return root_only(schema, tool_name)
 
 
-def _explain(error: ValidationError) -> str:
-    return "; ".join(
-        _explain_one(item["type"], item["loc"], item["msg"])
-        for item in error.errors(include_url=False, include_context=False, include_input=False)
-    )
-
-
-def _explain_one(kind: str, location: tuple[int | str, ...], message: str) -> str:
+def _explain_one(kind: str, location: tuple[int | str, ...], message: str, noun: str) -> str:
+    if not location:
+        return message
     path = ".".join(str(step) for step in location)
     if kind == "missing":
-        return f"missing argument {path!r}"
+        return f"missing {noun} {path!r}"
     if kind == "extra_forbidden":
-        return f"unknown argument {path!r}"
-    return f"argument {path!r}: {message}"
+        return f"unknown {noun} {path!r}"
+    return f"{noun} {path!r}: {message}"
 
 
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
@@ -204,7 +240,10 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _mismatch(value: Any, schema: Mapping[str, Any]) -> str | None:
+def mismatch(value: Any, schema: Any) -> str | None:
+    """What is wrong with `value` by the `type` and `enum` of a schema; None if nothing is."""
+    if isinstance(schema, bool):  # the schema True allows everything, False nothing
+        return None if schema else "not allowed"
     declared = schema.get("type")
     kinds = cast("list[str]", declared if isinstance(declared, list) else [declared])
     if declared is not None and not any(_is_kind(value, kind) for kind in kinds):

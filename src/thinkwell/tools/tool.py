@@ -2,8 +2,9 @@
 
 `@tool` only marks a function: it stays callable as written, and its schema is read when an agent is
 first put together, once per function. `bind_tools` gives the tools of one agent instance, `as_tool`
-takes a plain function, `from_json_schema` takes a ready schema. Who may call which tool, and when,
-is decided in `turn`.
+takes a plain function or a pydantic-ai tool, `from_json_schema` a ready schema, `client_tool` the
+JSON of a client, which then answers the calls. Who may call which tool, and when, is decided in
+`turn`.
 
 Contract of `Tool.execute(input, ctx)`: called once per run with the value `validate` returned. It
 may return a value, an awaitable, or an async iterator whose items are preliminary results. It may
@@ -14,17 +15,20 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from thinkwell.core.errors import ToolDefinitionError
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.docstring import summary
+from thinkwell.tools.model_output import ToModelOutput
+from thinkwell.tools.pydantic_ai_tool import is_pydantic_ai_tool, read_pydantic_ai_tool
 from thinkwell.tools.schema import (
     SignatureSchema,
     Validator,
+    check_shape,
     from_signature,
     root_only,
     shallow_validator,
@@ -32,6 +36,7 @@ from thinkwell.tools.schema import (
 
 Effect = Literal["pure", "idempotent", "once"]
 Execute: TypeAlias = "Callable[[Any, ToolContext], Any]"
+NeedsApproval: TypeAlias = "bool | Callable[[Any, ToolContext], bool | Awaitable[bool]]"
 F = TypeVar("F", bound=Callable[..., Any])
 
 _EFFECTS = ("pure", "idempotent", "once")
@@ -49,8 +54,8 @@ class Tool:
     """What the model is told about it."""
     input_schema: Mapping[str, Any]
     """JSON schema of the arguments; an object at the top."""
-    execute: Execute
-    """The handler. See the contract in the module docstring."""
+    execute: Execute | None = None
+    """The handler. See the contract in the module docstring. None: the client answers."""
     validate: Validator
     """Arguments in, the value for `execute` out; raises `ToolInputError`."""
     effect: Effect = "once"
@@ -59,6 +64,25 @@ class Tool:
     """Seconds a call may take; None means no limit."""
     blocking: bool = False
     """Whether `execute` would hold up the event loop and so runs in a thread."""
+    needs_approval: NeedsApproval = False
+    """Whether somebody has to allow a call first; a function of the validated input decides."""
+    to_model_output: ToModelOutput | None = None
+    """What the model reads of a stored output, if not the output itself."""
+    enabled: Callable[[], bool] | None = None
+    """Asked before every step and every call; False or an error hides the tool."""
+    title: str | None = None
+    """A name for people."""
+    metadata: Mapping[str, Any] | None = None
+    """For the application; the model never sees it."""
+
+    @property
+    def is_client(self) -> bool:
+        """Whether the client answers its calls, because there is no handler here."""
+        return self.execute is None
+
+    def is_enabled(self) -> bool:
+        """Whether it may be offered and called now."""
+        return is_switched_on(self.enabled)
 
     def __post_init__(self) -> None:
         """Refuse what no model could be offered."""
@@ -75,28 +99,36 @@ class Tool:
             raise ToolDefinitionError(
                 f"Tool {self.name!r} has timeout={self.timeout}. Give seconds above 0, or None."
             )
+        check_switch(self.enabled, f"Tool {self.name!r}")
 
 
+class ToolOptions(TypedDict, total=False):
+    """What can be said about a tool beside its name, its texts and its schema. See `Tool`."""
+
+    effect: Effect
+    timeout: float | None
+    needs_approval: NeedsApproval
+    to_model_output: ToModelOutput | None
+    enabled: Callable[[], bool] | None
+    title: str | None
+    metadata: Mapping[str, Any] | None
+
+
+@dataclass(kw_only=True, slots=True)
 class _Mark:
     """What `@tool` leaves on a function: the options, and the schema once it was read."""
 
-    __slots__ = ("description", "effect", "inline", "name", "schema", "timeout")
-
-    def __init__(
-        self,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        effect: Effect = "once",
-        timeout: float | None = None,
-        inline: bool = False,
-    ) -> None:
-        self.name = name
-        self.description = description
-        self.effect: Effect = effect
-        self.timeout = timeout
-        self.inline = inline
-        self.schema: SignatureSchema | None = None
+    name: str | None = None
+    description: str | None = None
+    effect: Effect = "once"
+    timeout: float | None = None
+    inline: bool = False
+    needs_approval: NeedsApproval = False
+    to_model_output: ToModelOutput | None = None
+    enabled: Callable[[], bool] | None = None
+    title: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    schema: SignatureSchema | None = field(default=None, init=False)
 
 
 @overload
@@ -106,9 +138,8 @@ def tool(
     *,
     name: str | None = None,
     description: str | None = None,
-    effect: Effect = "once",
-    timeout: float | None = None,
     inline: bool = False,
+    **options: Unpack[ToolOptions],
 ) -> Callable[[F], F]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Offer a method of an agent, or a plain function, to the model.
@@ -117,7 +148,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     the model sees. A parameter annotated `ToolContext` gets the call's context. An ordinary
     function runs in a thread unless `inline=True`; an async generator streams preliminary results.
     `effect` says whether a call may be repeated after a crash: `"pure"`, `"idempotent"` or `"once"`
-    (the default: never).
+    (the default: never). With `needs_approval` a person has to allow the call first.
     """
     if function is not None:
         return _mark(function, _Mark())
@@ -153,10 +184,12 @@ def bind_tools(agent: object) -> dict[str, Tool]:
     return tools
 
 
-def as_tool(value: Tool | Callable[..., Any]) -> Tool:
-    """A plain function, decorated or not, as a tool; a `Tool` comes back as it is."""
+def as_tool(value: Tool | Callable[..., Any] | Any) -> Tool:
+    """A plain function, decorated or not, or a pydantic-ai tool; a `Tool` comes back as it is."""
     if isinstance(value, Tool):
         return value
+    if is_pydantic_ai_tool(value):
+        return _from_pydantic_ai(value)
     function = getattr(value, "__func__", value)
     if not inspect.isfunction(function):
         raise ToolDefinitionError(f"{value!r} is neither a function nor a Tool.")
@@ -170,9 +203,8 @@ def from_json_schema(
     schema: Mapping[str, Any],
     execute: Execute,
     *,
-    effect: Effect = "once",
-    timeout: float | None = None,
     inline: bool = False,
+    **options: Unpack[ToolOptions],
 ) -> Tool:
     """A tool with a ready JSON schema; `execute` gets the arguments as a shallowly checked dict."""
     input_schema = root_only(schema, name)
@@ -182,10 +214,49 @@ def from_json_schema(
         input_schema=input_schema,
         execute=execute,
         validate=shallow_validator(input_schema, name),
-        effect=effect,
-        timeout=timeout,
         blocking=_is_blocking(execute, inline=inline),
+        **options,
     )
+
+
+def client_tool(name: Any, description: Any = None, parameters: Any = None) -> Tool:
+    """A tool the client declares and answers, from its JSON (spec/01 §11.1).
+
+    Nothing of it is trusted: what cannot be offered to a model raises `ToolDefinitionError`.
+    """
+    if not isinstance(name, str):
+        raise ToolDefinitionError(f"A client tool needs a string `name`, not {name!r}.")
+    if not isinstance(description, str | None):
+        raise ToolDefinitionError(f"`description` of client tool {name!r} must be a string.")
+    if not isinstance(parameters, Mapping | None):
+        raise ToolDefinitionError(f"`parameters` of client tool {name!r} must be a JSON schema.")
+    schema = root_only(cast("Mapping[str, Any]", parameters or {}), name)
+    check_shape(schema, name)
+    return Tool(
+        name=name,
+        description=description or "",
+        input_schema=schema,
+        validate=shallow_validator(schema, name),
+    )
+
+
+def is_switched_on(enabled: Callable[[], bool] | None) -> bool:
+    """Ask `enabled`; an error means no (spec/02 §12.6)."""
+    if enabled is None:
+        return True
+    try:
+        return bool(enabled())
+    except Exception:  # noqa: BLE001 - what cannot say whether it is on must not be offered
+        return False
+
+
+def check_switch(enabled: Callable[[], bool] | None, owner: str) -> None:
+    """Refuse an async `enabled`: its coroutine would always count as True."""
+    if enabled is not None and inspect.iscoroutinefunction(enabled):
+        raise ToolDefinitionError(
+            f"`enabled` of {owner} is async. It is asked before every step: write an ordinary "
+            "function that looks at something known already."
+        )
 
 
 def _mark(function: Callable[..., Any], mark: _Mark) -> Callable[..., Any]:
@@ -230,6 +301,25 @@ def _make(
         effect=mark.effect,
         timeout=mark.timeout,
         blocking=_is_blocking(function, inline=mark.inline),
+        needs_approval=mark.needs_approval,
+        to_model_output=mark.to_model_output,
+        enabled=mark.enabled,
+        title=mark.title,
+        metadata=mark.metadata,
+    )
+
+
+def _from_pydantic_ai(value: Any) -> Tool:
+    read = read_pydantic_ai_tool(value)
+    return Tool(
+        name=value.name,
+        description=value.description or "",
+        input_schema=read.input_schema,
+        execute=read.execute,
+        validate=read.validate,
+        timeout=value.timeout,
+        needs_approval=value.requires_approval,
+        metadata=value.metadata,
     )
 
 

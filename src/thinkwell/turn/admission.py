@@ -124,6 +124,11 @@ async def _new_messages(
 
 def refuse_nested(call: str, agent_id: str) -> None:
     """A blocking call from inside a turn of the same agent would wait for itself (spec/02 §3.3)."""
-    turn = current_turn.get()
-    if turn is not None and turn.active and turn.record.agent_id == agent_id:
+    if is_inside_turn(agent_id):
         raise NestedTurnError(call)
+
+
+def is_inside_turn(agent_id: str) -> bool:
+    """Whether the current code runs inside a turn of that agent."""
+    turn = current_turn.get()
+    return turn is not None and turn.active and turn.record.agent_id == agent_id

@@ -13,7 +13,7 @@ import msgspec
 
 from thinkwell.core.errors import TurnError
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.turns import TurnRecord, start_attempt
+from thinkwell.journal.turns import TurnGoneError, TurnRecord, start_attempt
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import check_message
 from thinkwell.session.rows import AUTO
@@ -39,9 +39,12 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
         return Failed("recovery", TurnError(GAVE_UP))
     turn.record = msgspec.structs.replace(record, stalled=stalled)
     messages = await _input_of(ticket, turn)
-    turn.record = await turn.parts.commits.run(
-        turn.parts.owner, lambda tx: _start(tx, turn, messages)
-    )
+    try:
+        turn.record = await turn.parts.commits.run(
+            turn.parts.owner, lambda tx: _start(tx, turn, messages)
+        )
+    except TurnGoneError:  # a clear was faster
+        return Skipped("cleared")
     turn.input_applied = True
     turn.parts.output.started(turn.record, turn.log)
     crash_here("c2")

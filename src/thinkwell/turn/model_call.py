@@ -13,7 +13,7 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from thinkwell.core.errors import ModelError, StoreError
+from thinkwell.core.errors import ModelError, StoreError, ToolInputError
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
 from thinkwell.messages.chunks import Chunk
 from thinkwell.models.base import (
@@ -58,15 +58,41 @@ async def call_model(turn: RunningTurn, step: Step) -> Reply:
                     await reader.take(event)
                     if reader.finish is not None:
                         break
-    except (StageError, StoreError):
+    except StoreError:
         raise
     except Exception as error:
+        turn.signal.throw_if_aborted()  # what fails after a stop is the stop (spec/02 §12.13)
+        if isinstance(error, StageError):
+            raise
         raise StageError("stream", error) from error
     turn.signal.throw_if_aborted()
     if reader.finish is None:
         raise StageError("stream", ModelError("The model's stream ended without saying why."))
-    await reader.close_text()
-    return Reply(reader.finish, reader.calls)
+    await close_open_text(turn)
+    return Reply(reader.finish, [*reader.calls, *_unfinished_calls(turn, reader.calls)])
+
+
+def _unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[PendingCall]:
+    """Calls the model began and never completed: they get an error as their result."""
+    known = {call.call_id for call in calls}
+    return [
+        PendingCall(
+            call_id=part.id,
+            tool_name=part.tool_name,
+            input={},
+            raw_input=part.text,
+            problem=ToolInputError(part.tool_name, "the model did not complete the arguments"),
+        )
+        for part in turn.fold.open_parts()
+        if part.kind == "tool-input" and part.id not in known
+    ]
+
+
+async def close_open_text(turn: RunningTurn) -> None:
+    """End a text that a crash left open and the model did not go on with."""
+    if turn.open_text is not None:
+        part_id, turn.open_text = turn.open_text, None
+        await turn.emit({"type": "text-end", "id": part_id})
 
 
 class _Reader:
@@ -95,16 +121,10 @@ class _Reader:
             self._resumed = (event.id, self._turn.open_text)
             self._turn.open_text = None
         else:
-            await self.close_text()
+            await close_open_text(self._turn)
             await self._emit(event)
         if crash_is_armed("c4") or crash_is_armed("c5"):
             await self._crash_after(event)
-
-    async def close_text(self) -> None:
-        """End a text that a crash left open and the model did not go on with."""
-        if self._turn.open_text is not None:
-            part_id, self._turn.open_text = self._turn.open_text, None
-            await self._turn.emit({"type": "text-end", "id": part_id})
 
     async def _emit(self, event: ModelEvent) -> None:
         if isinstance(event, ToolCall):

@@ -4,6 +4,7 @@ spec/04 C12).
 
 from __future__ import annotations
 
+from thinkwell.core import json
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ChatResponse
 from thinkwell.journal.crash_points import crash_here
@@ -28,7 +29,7 @@ async def notify(parts: Parts, outcome: TurnOutcome, *, redelivered: bool = Fals
         continuation=record.continuation,
         agent=parts.agent_ref,
         abort_signal=AbortSignal(),
-        message=outcome.message,
+        message=json.loads(json.dumps(outcome.message)),  # the hooks' own copy
         status=record.status,  # pyright: ignore[reportArgumentType] - a settled, executed turn
         error=record.error if record.status == "error" else None,
         usage=record.usage,

@@ -27,9 +27,11 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conversation:
-    """The messages of the next model call: the prompt's, then the steps of this turn."""
+    """What the next model call is sent: the prompt's messages, then the steps of this turn."""
 
-    def __init__(self, messages: tuple[ModelMessage, ...]) -> None:
+    def __init__(self, system: str, messages: tuple[ModelMessage, ...]) -> None:
+        self.system = system
+        """The system prompt; one that a hook chose for a step stays (spec/02 §5.5.3)."""
         self._messages = messages
 
     def add(self, step: tuple[ModelMessage, ...]) -> None:

@@ -3,7 +3,8 @@
 The journal of the interrupted attempt is read back and folded; what it says decides where to go on:
 
 - a `finish` chunk: everything was said; settle, no model call (C10)
-- the last step has ended: begin the next one (C9)
+- the last step has ended: begin the next one, or end, as the step says (C9)
+- the last step is open and its model call had ended: end the step
 - the last step is open and asked for tools: settle those calls, then begin the next one (C5–C8)
 - the last step is open with text only: ask the model to go on in the same step (C4)
 - nothing: run from the start, in the same journal (C2, C3)
@@ -20,6 +21,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.hooks.contexts import StopReason
+from thinkwell.journal.ledger import read_ledger
 from thinkwell.journal.reading import StoredJournal, read_journal
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
@@ -68,6 +70,7 @@ async def restore(turn: RunningTurn) -> StopReason | None:
     stored = await read_journal(turn.parts.store, turn.record)
     chunks = [cast("Chunk", json.loads(body)) for body in stored.bodies]
     turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies)
+    turn.ledger = await read_ledger(turn.parts.store, turn.record)
     for chunk in chunks:
         turn.fold.apply(chunk)
     position = read_position(chunks)
@@ -78,7 +81,8 @@ async def restore(turn: RunningTurn) -> StopReason | None:
     _restore_steps(turn, stored, ended)
     if position.finish_reason is None:
         return None
-    return stop_reason_of(position.finish_reason)
+    asked = bool(turn.steps and turn.steps[-1].tool_calls)  # and was not let go on
+    return stop_reason_of(position.finish_reason, capped=asked)
 
 
 def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None:
@@ -93,13 +97,15 @@ def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None
     turn.interrupted_finish = finishes.get(ended, CUT)
 
 
+MAY_GO_ON: frozenset[str] = frozenset({"stop", "tool-calls", "other"})
+"""Finish reasons after which tools run and another step may follow (spec/02 §4.2)."""
 CUT = Finish(reason="other", raw_reason="interrupted")
 """Stands for the end of a model call that a crash cut off."""
 
 
 def stop_reason_of(finish_reason: str, *, capped: bool = False) -> StopReason:
     """The turn's stop reason for the finish reason of its last step."""
-    if capped:
+    if capped and finish_reason in MAY_GO_ON:
         return "max_steps"
     known: dict[str, StopReason] = {
         "length": "length",

@@ -7,12 +7,15 @@ clients.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
 from thinkwell.core import json
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ChunkContext, StepResult
+from thinkwell.hooks.read_only import ReadOnlyDict
+from thinkwell.journal.ledger import LedgerRow
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
@@ -51,6 +54,8 @@ class RunningTurn:
         """A text part left open by a crash, which the next text goes on with."""
         self.interrupted = False
         """Whether a crash left the step `step_number` open."""
+        self.ledger: Mapping[str, LedgerRow] = {}
+        """What earlier attempts recorded of tool calls, by call id."""
         self.interrupted_finish: Finish | None = None
         """How the interrupted step's model call had ended, as far as the journal knows."""
 
@@ -99,7 +104,7 @@ class RunningTurn:
             continuation=self.record.continuation,
             agent=self.parts.agent_ref,
             abort_signal=self.signal,
-            chunk=chunk,
+            chunk=ReadOnlyDict(chunk),
             step_number=self.step_number,
             message_id=self.message_id,
         )
@@ -109,5 +114,6 @@ class RunningTurn:
 
     def record_chunk(self, chunk: Chunk) -> None:
         """Fold and log a chunk without waiting; whoever calls this commits."""
+        body = json.dumps(chunk)  # first: what cannot be encoded joins neither message nor log
         self.fold.apply(chunk)
-        self.log.append(json.dumps(chunk))
+        self.log.append(body)

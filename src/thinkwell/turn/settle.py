@@ -12,17 +12,20 @@ from typing import assert_never
 
 import msgspec
 
-from thinkwell.core.errors import SessionError, StoreError
+from thinkwell.core import json
+from thinkwell.core.errors import AbortTurn, FailTurn, SessionError, StoreError, TurnError
 from thinkwell.hooks.contexts import ChatErrorContext
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.reading import pack_journal
 from thinkwell.journal.turns import TurnEnd, TurnRecord, settle_turn
-from thinkwell.messages.chunks import tool_error
-from thinkwell.messages.message import UIMessage, is_settled, tool_parts
+from thinkwell.messages.chunks import Chunk, tool_error
+from thinkwell.messages.message import UIMessage, tool_parts
+from thinkwell.messages.sanitize import sanitize_message
 from thinkwell.session.rows import AUTO
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ending import Aborted, Completed, Ending, Failed, Skipped, TurnOutcome
 from thinkwell.turn.running import RunningTurn
+from thinkwell.turn.step_result import has_result
 
 log = logging.getLogger("thinkwell.turn")
 
@@ -73,10 +76,10 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
         messages_persisted=turn.input_applied,
         error=decided,
     )
-    error = decided if isinstance(decided, Exception) else ending.error
+    error = decided if isinstance(decided, Exception) else TurnError(decided)
     replaced = decided is not ending.error
     if replaced or parts.agent.expose_errors or ending.stage == "recovery":
-        return error, str(decided) or type(decided).__name__
+        return error, json.error_text(error)
     log.error("a turn failed", exc_info=ending.error, extra={"action": f"turn:{ending.stage}"})
     return error, SAFE_ERROR
 
@@ -91,8 +94,17 @@ async def _settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
         else "The turn failed before it ran."
     )
     for part in tool_parts(turn.fold.message):
-        if not is_settled(part):
-            await turn.emit(tool_error(part["toolCallId"], text))
+        if not has_result(part):
+            await _tell_leftover(turn, tool_error(part["toolCallId"], text))
+
+
+async def _tell_leftover(turn: RunningTurn, chunk: Chunk) -> None:
+    try:
+        await turn.show(chunk)
+    except (AbortTurn, FailTurn) as late:  # the turn has its ending: a hook cannot end it again
+        log.debug("a hook ended a turn that has ended: %r", late, extra={"action": "settle"})
+    turn.record_chunk(chunk)
+    turn.parts.commits.note(turn.log)
 
 
 def _end(
@@ -118,7 +130,7 @@ def _end(
                 base,
                 status="error",
                 stop_reason="error",
-                error=str(error) or type(error).__name__,
+                error=None if error is None else json.error_text(error),
                 client_error=client_text,
             )
         case Skipped(reason=reason):
@@ -167,5 +179,5 @@ async def _end_without_storing(turn: RunningTurn, failure: StoreError) -> TurnOu
 
 
 def has_content(message: UIMessage) -> bool:
-    """Whether there is anything to store beside step marks."""
-    return any(part.get("type") != "step-start" for part in message["parts"])
+    """Whether anything would be stored beside step marks."""
+    return any(part.get("type") != "step-start" for part in sanitize_message(message)["parts"])

@@ -16,6 +16,11 @@ from thinkwell.messages.message import Part, is_settled, is_tool_part, tool_name
 from thinkwell.models.base import Finish
 
 
+def has_result(part: Part) -> bool:
+    """Whether a call has its last word: a preliminary result is none, its tool may still run."""
+    return is_settled(part) and part.get("preliminary") is not True
+
+
 def step_blocks(parts: Sequence[Part]) -> list[list[Part]]:
     """The parts of each step: a message is split at its `step-start` parts."""
     blocks: list[list[Part]] = []
@@ -37,7 +42,7 @@ def step_result(number: int, block: Sequence[Part], finish: Finish) -> StepResul
         files=tuple(part for part in block if part.get("type") == "file"),
         sources=tuple(part for part in block if str(part.get("type")).startswith("source-")),
         tool_calls=tuple(_call(part) for part in tools),
-        tool_results=tuple(_result(part) for part in tools if is_settled(part)),
+        tool_results=tuple(_result(part) for part in tools if has_result(part)),
         finish_reason=finish.reason,
         raw_finish_reason=finish.raw_reason,
         usage=finish.usage,

@@ -21,15 +21,14 @@ from thinkwell.hooks.answers import StepConfig
 from thinkwell.hooks.contexts import ResponseInfo, StepContext, StepFinishContext, StopReason
 from thinkwell.hooks.dispatch import sampling_of
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
-from thinkwell.journal.ledger import read_ledger
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import Finish, ModelRequest, ToolSpec
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ending import Completed, Ending, StageError
-from thinkwell.turn.model_call import Reply, call_model
+from thinkwell.turn.model_call import Reply, call_model, close_open_text
 from thinkwell.turn.prompt import Conversation, Prompt
-from thinkwell.turn.resume import CUT, open_tool_calls, stop_reason_of
+from thinkwell.turn.resume import CUT, MAY_GO_ON, open_tool_calls, stop_reason_of
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
 from thinkwell.turn.step_result import finish_to_json, step_blocks, step_result
@@ -51,11 +50,12 @@ Next: TypeAlias = Continue | Final
 
 async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
     """Run steps until one is final."""
-    conversation = Conversation(prompt.messages)
+    conversation = Conversation(prompt.system, prompt.messages)
     for step in turn.steps:
         conversation.add(step_messages(step.content))
     following = await _finish_interrupted_step(turn, prompt, conversation)
     while isinstance(following, Continue):
+        turn.signal.throw_if_aborted()
         step = await prepare_step(turn, prompt, conversation)
         reply = await _answer(turn, step)
         following = await finish_step(turn, prompt, step, reply)
@@ -76,7 +76,7 @@ async def prepare_step(turn: RunningTurn, prompt: Prompt, conversation: Conversa
         step_number=turn.step_number,
         steps=tuple(turn.steps),
         model=prompt.model,
-        system=prompt.system,
+        system=conversation.system,
         messages=conversation.messages(_begun(turn)),
         tools=MappingProxyType(_active(prompt.tools, base.active_tools)),
         tool_choice=base.tool_choice or "auto",
@@ -86,6 +86,8 @@ async def prepare_step(turn: RunningTurn, prompt: Prompt, conversation: Conversa
         config = await turn.parts.hooks.before_step(context)
         if config.messages is not None:
             conversation.replace(tuple(config.messages))
+        if config.system is not None:
+            conversation.system = config.system
         return _step(turn, prompt, context, config)
     except StoreError:
         raise
@@ -126,14 +128,16 @@ async def finish_step(turn: RunningTurn, prompt: Prompt, step: Step, reply: Repl
     """Run the tools the model asked for, record the step, tell the hooks."""
     finish = reply.finish
     turn.log.append_event("model", finish_to_json(step.number, finish))
+    turn.parts.commits.note(turn.log)
     await run_tool_calls(turn, step, reply.calls, finish.reason)
     await turn.emit({"type": "finish-step"})
     block = step_blocks(turn.fold.message["parts"])[-1]
-    result = step_result(step.number, json.loads(json.dumps(block)), finish)
-    turn.steps.append(result)
+    encoded = json.dumps(block)
+    turn.steps.append(step_result(step.number, json.loads(encoded), finish))
     turn.step_number += 1
     if turn.parts.hooks.registry.hooks("on_step_finish"):
         await turn.parts.commits.flush()
+        result = step_result(step.number, json.loads(encoded), finish)  # the hooks' own copy
         response = ResponseInfo(
             id=finish.response_id,
             model_id=finish.model_id or step.model.model_id,
@@ -159,7 +163,7 @@ async def finish_step(turn: RunningTurn, prompt: Prompt, step: Step, reply: Repl
 
 def decide_next(finish: Finish, *, called: bool, steps_left: int) -> Next:
     """Go on only if tools ran and another step is allowed (spec/02 §4.2)."""
-    if not called or finish.reason not in ("stop", "tool-calls", "other"):
+    if not called or finish.reason not in MAY_GO_ON:
         return Final(stop_reason_of(finish.reason))
     if steps_left <= 0:
         return Final("max_steps")
@@ -170,23 +174,35 @@ async def _finish_interrupted_step(
     turn: RunningTurn, prompt: Prompt, conversation: Conversation
 ) -> Next:
     if not turn.interrupted:
-        return Continue()
+        return _after_last_step(turn, prompt)
     await _close_open_parts(turn)
     parts = open_tool_calls(turn)
-    if not parts:
+    if not parts and turn.interrupted_finish is CUT:
         return Continue()  # the model goes on in this step: `_begun`
+    await close_open_text(turn)
     turn.interrupted = False
-    ledger = await read_ledger(turn.parts.store, turn.record)
-    calls = [PendingCall.from_part(part, ledger.get(part["toolCallId"])) for part in parts]
+    calls = [PendingCall.from_part(part, turn.ledger.get(part["toolCallId"])) for part in parts]
     step = Step(
         number=turn.step_number,
         model=prompt.model,
-        request=ModelRequest(messages=conversation.messages(), system=prompt.system),
+        request=ModelRequest(messages=conversation.messages(), system=conversation.system),
         tools=prompt.tools,
     )
     following = await finish_step(turn, prompt, step, Reply(turn.interrupted_finish or CUT, calls))
     conversation.add(step_messages(turn.steps[-1].content))
     return following
+
+
+def _after_last_step(turn: RunningTurn, prompt: Prompt) -> Next:
+    """A crash between a step and what comes after it: decide as if it had ended just now."""
+    if not turn.steps:
+        return Continue()
+    last = turn.steps[-1]
+    return decide_next(
+        Finish(reason=last.finish_reason),
+        called=bool(last.tool_calls),
+        steps_left=prompt.max_steps - turn.step_number,
+    )
 
 
 def _begun(turn: RunningTurn) -> tuple[ModelMessage, ...]:

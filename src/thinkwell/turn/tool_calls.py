@@ -14,21 +14,31 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from thinkwell.core import json
 from thinkwell.core.errors import (
+    AbortTurn,
     StoreError,
     ToolError,
     ToolInputError,
     ToolOutcomeUnknownError,
-    AbortTurn,
+    ToolOutputError,
     UnknownToolError,
 )
-from thinkwell.core.tasks import is_cancelled
+from thinkwell.core.tasks import is_cancelled, run_together
 from thinkwell.hooks.answers import Allow, Block, Substitute
 from thinkwell.hooks.contexts import ToolCallContext, ToolOutcome, ToolResultContext
+from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.ledger import Claim, LedgerRow, claim_call, idempotency_key, settle_call
+from thinkwell.journal.ledger import (
+    Claim,
+    LedgerRow,
+    claim_call,
+    idempotency_key,
+    is_open,
+    settle_call,
+)
 from thinkwell.messages.chunks import Chunk, tool_error, tool_output
-from thinkwell.messages.message import Part, is_settled, tool_name, tool_parts
+from thinkwell.messages.message import Part, tool_name, tool_parts
 from thinkwell.models.base import FinishReason, ToolCall
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.execute import check_input, parse_input, run_tool
@@ -36,7 +46,9 @@ from thinkwell.tools.tool import Tool
 from thinkwell.turn.interrupt import interruptible
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
+from thinkwell.turn.step_result import has_result
 
+REPEATABLE = ("pure", "idempotent")
 POLICY_ERROR = "The call was stopped by an error in a policy check, so the tool did not run."
 INPUT_CUT = "The process stopped before the input of this call was complete. It was not run."
 
@@ -80,7 +92,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
             provider_metadata=part.get("callProviderMetadata"),
             problem=ToolError(INPUT_CUT) if cut else None,
             ledger=ledger,
-            settled=is_settled(part),
+            settled=has_result(part),
         )
 
 
@@ -110,7 +122,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
         """The error as the model reads it."""
         if self.error is None:
             return None
-        return self.text or str(self.error) or type(self.error).__name__
+        return self.text or json.error_text(self.error)
 
 
 Prepared: TypeAlias = Ready | Settled
@@ -148,15 +160,12 @@ async def run_tool_calls(
     await turn.parts.commits.flush()
     crash_here("c6")
     runnable = reason in ("stop", "tool-calls", "other")
-    try:
-        async with asyncio.TaskGroup() as group:
-            for call in waiting:
-                work = (
-                    _run_call(turn, step, call) if runnable else _refuse(turn, step, call, reason)
-                )
-                group.create_task(work, name=f"{turn.record.request_id}:{call.tool_name}")
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None  # only the store can fail here; one reason is enough
+    await run_together(
+        *(
+            _run_call(turn, step, call) if runnable else _refuse(turn, step, call, reason)
+            for call in waiting
+        )
+    )
     turn.signal.throw_if_aborted()
 
 
@@ -204,14 +213,12 @@ def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | Non
             output=row.output,
             error=error,
         )
-    if tool.effect in ("pure", "idempotent"):
-        return None
-    return Settled(
-        outcome="errored",
-        input=call.input,
-        tool=tool,
-        error=ToolOutcomeUnknownError(tool.name),
-    )
+    return None if tool.effect in REPEATABLE else _unknown(tool, call.input)
+
+
+def _unknown(tool: Tool, call_input: dict[str, Any]) -> Settled:
+    error = ToolOutcomeUnknownError(tool.name)
+    return Settled(outcome="errored", input=call_input, tool=tool, error=error)
 
 
 async def _ask_hooks(turn: RunningTurn, step: Step, call: PendingCall, tool: Tool) -> Prepared:
@@ -229,7 +236,7 @@ async def _ask_hooks(turn: RunningTurn, step: Step, call: PendingCall, tool: Too
     current: Mapping[str, Any] = call.input
     try:
         decision, current = await turn.parts.hooks.before_tool_call(
-            context, lambda value: check_input(tool, dict(value)).raw
+            context, lambda value: check_input(tool, json.to_jsonable(dict(value))).raw
         )
         checked = check_input(tool, dict(current))
     except ToolInputError as error:
@@ -244,43 +251,62 @@ async def _ask_hooks(turn: RunningTurn, step: Step, call: PendingCall, tool: Too
             output = reason or f"The tool {tool.name!r} may not be used now."
             return Settled(outcome="blocked", input=checked.raw, tool=tool, output=output)
         case Substitute(output=output):
-            return Settled(outcome="substituted", input=checked.raw, tool=tool, output=output)
+            return _substituted(tool, checked.raw, output)
+
+
+def _substituted(tool: Tool, call_input: dict[str, Any], output: Any) -> Settled:
+    try:
+        plain = json.to_jsonable(output)
+    except ValueError as error:
+        problem = ToolOutputError(f"The substitute for tool {tool.name!r} is no JSON: {error}")
+        return Settled(outcome="errored", input=call_input, tool=tool, error=problem)
+    return Settled(outcome="substituted", input=call_input, tool=tool, output=plain)
 
 
 async def _execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready) -> Settled:
-    """Claim, then run. Whatever the tool raises is its result."""
-    parts, tool = turn.parts, ready.tool
-    key = _key(turn, call, ready)
+    """Claim, then run."""
+    tool = ready.tool
+    if turn.signal.aborted:
+        return Settled(outcome="aborted", input=ready.input, tool=tool, error=_aborted(turn))
+    if tool.effect not in REPEATABLE and is_open(turn.ledger.values(), tool.name, ready.input):
+        return _unknown(tool, ready.input)
     claim = Claim(
         call_id=call.call_id,
         tool_name=tool.name,
         input=ready.input,
         effect=tool.effect,
-        idempotency_key=key,
+        idempotency_key=_key(turn, call, ready),
         step=step.number,
     )
-    if turn.signal.aborted:
-        return Settled(outcome="aborted", input=ready.input, tool=tool, error=_aborted(turn))
+    parts = turn.parts
     await parts.commits.run(
         parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
     )
     crash_here("c7")
+    settled = await _run_handler(turn, step, ready, claim)
+    crash_here("c8")
+    return settled
+
+
+async def _run_handler(turn: RunningTurn, step: Step, ready: Ready, claim: Claim) -> Settled:
+    """Run the tool. Whatever it raises is its result."""
+    tool = ready.tool
     context = ToolContext(
-        tool_call_id=call.call_id,
+        tool_call_id=claim.call_id,
         tool_name=tool.name,
         messages=step.request.messages,
         abort_signal=turn.signal,
         step_number=step.number,
         request_id=turn.record.request_id,
-        agent=parts.agent_ref,
-        idempotency_key=key,
+        agent=turn.parts.agent_ref,
+        idempotency_key=claim.idempotency_key,
     )
 
     async def preliminary(value: Any) -> None:
-        await turn.emit(tool_output(call.call_id, value, preliminary=True))
+        await turn.emit(tool_output(claim.call_id, value, preliminary=True))
 
     try:
-        with interruptible(turn.signal, grace=parts.agent.cancel_grace):
+        with interruptible(turn.signal, grace=turn.parts.agent.cancel_grace):
             output = await run_tool(tool, ready.value, context, preliminary)
     except StoreError:
         raise
@@ -289,11 +315,12 @@ async def _execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Read
             raise
         return Settled(outcome="errored", input=ready.input, tool=tool, error=error)
     except AbortTurn:
+        if not turn.signal.aborted:
+            raise  # the tool itself ends the turn
         return Settled(outcome="aborted", input=ready.input, tool=tool, error=_aborted(turn))
     except Exception as error:  # noqa: BLE001 - what a tool raises goes to the model
         outcome = "aborted" if turn.signal.aborted else "errored"
         return Settled(outcome=outcome, input=ready.input, tool=tool, error=error)
-    crash_here("c8")
     return Settled(outcome="executed", input=ready.input, tool=tool, output=output)
 
 
@@ -307,14 +334,16 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
                 **turn.hook_fields(),
                 tool_call_id=call.call_id,
                 tool_name=call.tool_name,
-                input=settled.input,
-                original_input=call.input if call.problem is None else call.raw_input,
+                input=read_only_copy(settled.input),
+                original_input=read_only_copy(
+                    call.input if call.problem is None else call.raw_input
+                ),
                 step_number=step.number,
                 messages=step.request.messages,
                 tool=settled.tool,
                 success=settled.error is None,
                 outcome=settled.outcome,
-                output=settled.output,
+                output=read_only_copy(settled.output),
                 error=settled.error,
                 duration_ms=settled.duration_ms,
             ),
@@ -323,15 +352,16 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
     await turn.show(chunk)
 
     async def store(tx: Any) -> None:
-        await settle_call(
-            tx,
-            turn.record,
-            call.call_id,
-            outcome=settled.outcome,
-            output=settled.output,
-            error=settled.error_text,
-            now=parts.clock.now(),
-        )
+        if not isinstance(settled.error, ToolOutcomeUnknownError):
+            await settle_call(
+                tx,
+                turn.record,
+                call.call_id,
+                outcome=settled.outcome,
+                output=settled.output,
+                error=settled.error_text,
+                now=parts.clock.now(),
+            )
         turn.record_chunk(chunk)
         parts.commits.note(turn.log)
 
@@ -358,7 +388,7 @@ def _key(turn: RunningTurn, call: PendingCall, ready: Ready) -> str:
     same = [
         part
         for part in tool_parts(turn.fold.message)
-        if is_settled(part)
+        if has_result(part)
         and tool_name(part) == call.tool_name
         and part.get("input") == call.input
     ]

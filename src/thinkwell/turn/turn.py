@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 
-from thinkwell.core.errors import StoreError, AbortTurn, TurnError
+from thinkwell.core.errors import AbortTurn, FailTurn, StoreError, TurnError
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.hooks.contexts import Stage
 from thinkwell.turn.assemble import assemble
@@ -53,6 +53,8 @@ async def run_attempt(ticket: Ticket, turn: RunningTurn) -> Ending:
         return await run_steps(turn, prompt)
     except AbortTurn as stop:
         return Aborted(stop.reason)
+    except FailTurn as failure:
+        return Failed("turn", failure.error)
     except asyncio.CancelledError as error:
         if is_cancelled():
             raise  # the host stops: the turn stays unsettled and goes on at its next start

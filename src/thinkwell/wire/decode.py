@@ -18,12 +18,15 @@ from thinkwell.wire.frames import (
     ChatCancel,
     ChatClear,
     ChatRequest,
+    ClientMessages,
     Frame,
     NotProtocol,
     ResumeAck,
     ResumeRequest,
     RpcCall,
     StateUpdate,
+    ToolApproval,
+    ToolResult,
 )
 
 _SAFE_DEPTH = 400
@@ -112,13 +115,49 @@ def _cancel(frame: dict[str, Any]) -> Frame | None:
 
 
 def _resume_request(frame: dict[str, Any]) -> Frame:
-    probe_id = frame.get("probeId")
-    return ResumeRequest(probe_id if isinstance(probe_id, str) else None)
+    return ResumeRequest(_text(frame, "probeId"))
 
 
 def _resume_ack(frame: dict[str, Any]) -> Frame | None:
     request_id = frame.get("id")
     return ResumeAck(request_id) if isinstance(request_id, str) else None
+
+
+def _messages(frame: dict[str, Any]) -> Frame | None:
+    messages = frame.get("messages")
+    return ClientMessages(cast("list[Any]", messages)) if isinstance(messages, list) else None
+
+
+def _tool_result(frame: dict[str, Any]) -> Frame | None:
+    call_id, tools = frame.get("toolCallId"), frame.get("clientTools")
+    if not isinstance(call_id, str):
+        return None
+    return ToolResult(
+        tool_call_id=call_id,
+        tool_name=_text(frame, "toolName") or "",
+        output=frame.get("output"),
+        state="output-error" if frame.get("state") == "output-error" else "output-available",
+        error_text=_text(frame, "errorText"),
+        auto_continue=frame.get("autoContinue") is True,
+        client_tools=cast("list[Any]", tools) if isinstance(tools, list) and tools else None,
+    )
+
+
+def _tool_approval(frame: dict[str, Any]) -> Frame | None:
+    call_id, approved = frame.get("toolCallId"), frame.get("approved")
+    if not isinstance(call_id, str) or not isinstance(approved, bool):
+        return None  # guessing here could run what nobody allowed
+    return ToolApproval(
+        tool_call_id=call_id,
+        approved=approved,
+        auto_continue=frame.get("autoContinue") is True,
+        reason=_text(frame, "reason"),
+    )
+
+
+def _text(frame: dict[str, Any], key: str) -> str | None:
+    value = frame.get(key)
+    return value if isinstance(value, str) else None
 
 
 def _state(frame: dict[str, Any]) -> Frame | None:
@@ -136,8 +175,11 @@ _READERS: dict[str, Callable[[dict[str, Any]], Frame | None]] = {
     "cf_agent_use_chat_request": _chat_request,
     "cf_agent_chat_request_cancel": _cancel,
     "cf_agent_chat_clear": lambda _frame: ChatClear(),
+    "cf_agent_chat_messages": _messages,
     "cf_agent_stream_resume_request": _resume_request,
     "cf_agent_stream_resume_ack": _resume_ack,
+    "cf_agent_tool_result": _tool_result,
+    "cf_agent_tool_approval": _tool_approval,
     "cf_agent_state": _state,
     "rpc": _rpc,
 }

@@ -53,6 +53,11 @@ def chat_messages(encoded_messages: Sequence[str], *, connect: bool = False) -> 
     return '{"type":"cf_agent_chat_messages","messages":[' + ",".join(encoded_messages) + end
 
 
+def message_updated(encoded_message: str) -> str:
+    """S8: a tool part of one message has changed, from the JSON text of the whole message."""
+    return '{"type":"cf_agent_message_updated","message":' + encoded_message + "}"
+
+
 def chunk_frame_maker(request_id: str, *, continuation: bool) -> ChunkFrame:
     """S7 for the live chunks of one stream."""
     prefix = f'{_RESPONSE}{dumps(request_id)},"body":'
@@ -82,7 +87,7 @@ def done(
     continuation: bool,
     replay: bool = False,
 ) -> str:
-    """S7: the stream has ended."""
+    """S7: the stream has ended. Turns no client asked for name no messages (§3.4.4)."""
     return _response(
         request_id,
         "",
@@ -90,7 +95,7 @@ def done(
         continuation=continuation,
         replay=replay,
         outcome=outcome,
-        messageIds=message_ids,
+        messageIds=message_ids or None,
     )
 
 
@@ -115,7 +120,7 @@ def error_done(
         error=True,
         continuation=continuation,
         outcome=outcome,
-        messageIds=message_ids,
+        messageIds=message_ids or None,
     )
 
 

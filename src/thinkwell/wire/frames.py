@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 Trigger = Literal["submit-message", "regenerate-message"]
+ResultState = Literal["output-available", "output-error"]
 
 
 class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,13 @@ class ChatClear(msgspec.Struct, frozen=True):
     """C5: delete the conversation."""
 
 
+class ClientMessages(msgspec.Struct, frozen=True):
+    """C6: the list one client shows. The server's transcript is the truth, so nothing is stored."""
+
+    messages: list[Any]
+    """Unchecked: entries may be anything JSON can hold."""
+
+
 class ResumeRequest(msgspec.Struct, frozen=True):
     """C7: is there a stream to join? The answer echoes `probe_id`."""
 
@@ -47,6 +55,33 @@ class ResumeAck(msgspec.Struct, frozen=True):
     """C8: send me the stream with that request id, from its start."""
 
     id: str
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
+    """C9: a client has run one of its tools."""
+
+    tool_call_id: str
+    tool_name: str = ""
+    """Informational: the call says which tool it is."""
+    output: Any = None
+    state: ResultState = "output-available"
+    error_text: str | None = None
+    """What went wrong, with the state `output-error`; None when the client did not say."""
+    auto_continue: bool = False
+    """Whether the model should go on with the answer."""
+    client_tools: list[Any] | None = None
+    """The client's tools as of now; None keeps the stored ones. Never empty (§11.3)."""
+
+
+class ToolApproval(msgspec.Struct, frozen=True, kw_only=True):
+    """C10: somebody allows or refuses a call."""
+
+    tool_call_id: str
+    approved: bool
+    auto_continue: bool = False
+    """Whether the model should go on with the answer."""
+    reason: str | None = None
+    """Why; the model reads it when the call is refused (spec/02 §3.12)."""
 
 
 class StateUpdate(msgspec.Struct, frozen=True):
@@ -80,8 +115,11 @@ Frame: TypeAlias = (
     ChatRequest
     | ChatCancel
     | ChatClear
+    | ClientMessages
     | ResumeRequest
     | ResumeAck
+    | ToolResult
+    | ToolApproval
     | StateUpdate
     | RpcCall
     | BadChatRequest

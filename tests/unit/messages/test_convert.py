@@ -4,9 +4,11 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.unit.messages.helpers import assistant, call, message, settled_call, text, user
 from tests.unit.messages.strategies import legal_streams
+from thinkwell.messages.apply_result import apply_approval, apply_tool_result
 from thinkwell.messages.convert import (
     CONTINUE_TEXT,
     DENIED_TEXT,
@@ -25,7 +27,10 @@ from thinkwell.messages.model_messages import (
     ToolResultContent,
     UserMessage,
 )
+from thinkwell.messages.repair import repair_transcript
+from thinkwell.messages.waiting import approved_calls
 
+STATES = ["input-streaming", "input-available", "approval-requested"]
 STEP = {"type": "step-start"}
 PNG = {"type": "file", "mediaType": "image/png", "url": "data:x", "filename": "x.png"}
 CALL = ToolCallContent("c1", "search", {"q": 1})
@@ -118,6 +123,16 @@ class TestOutcomes:
         assert to_model_messages(answer) == (AssistantMessage((TextContent("hm"),)),)
         assert incomplete_calls(answer) == ("c1",)
 
+    def test_a_step_with_answered_and_waiting_calls_shows_only_the_answered_ones(self):
+        answer = assistant(settled_call("found"), call("input-available", "c2"))
+        assert to_model_messages(answer) == (AssistantMessage((CALL,)), result("text", "found"))
+        assert incomplete_calls(answer) == ("c2",)
+
+    def test_7_9_the_model_reads_why_a_person_refused(self):
+        asked = assistant(call("approval-requested", approval={"id": "ap"}))
+        denied = apply_approval(asked, "c1", approved=False, reason="too risky").message
+        assert to_model_messages(denied)[1] == result("execution-denied", "too risky")
+
     def test_complete_calls_are_not_named(self):
         assert incomplete_calls(assistant(settled_call())) == ()
         assert incomplete_calls(user(text("hi"))) == ()
@@ -137,11 +152,29 @@ class TestClosing:
         assert close_with_user(messages) is messages
 
 
-@given(legal_streams)
-def test_every_call_is_followed_by_its_outcome(stream):
-    messages = to_model_messages(fold_chunks(stream, "m"))
+def check_pairs(messages):
     for answer, following in pairwise((*messages, None)):
         if isinstance(answer, AssistantMessage):
             asked = [c.tool_call_id for c in answer.content if isinstance(c, ToolCallContent)]
             told = following.content if isinstance(following, ToolMessage) else ()
             assert asked == [item.tool_call_id for item in told]
+
+
+@given(legal_streams)
+def test_every_call_is_followed_by_its_outcome(stream):
+    check_pairs(to_model_messages(fold_chunks(stream, "m")))
+
+
+@given(st.lists(st.sampled_from(STATES)), st.sets(st.integers(0, 9)), st.booleans())
+def test_so_it_is_whatever_was_answered_and_repaired(states, answered, approved):
+    message = assistant(*(call(state, f"c{n}") for n, state in enumerate(states)))
+    for number in answered:
+        message = apply_approval(message, f"c{number}", approved=approved).message
+        message = apply_tool_result(message, f"c{number + 1}", output=number).message
+    check_pairs(to_model_messages(message))
+    repaired = repair_transcript([message], waiting={"c0"}).messages[0]
+    check_pairs(to_model_messages(repaired))
+    assert {*incomplete_calls(repaired)} <= {
+        "c0",
+        *(p["toolCallId"] for p in approved_calls(repaired)),
+    }

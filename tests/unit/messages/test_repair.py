@@ -57,6 +57,33 @@ def test_the_application_may_leave_a_call_alone():
     assert repair_transcript(messages, lambda part: part).messages is messages
 
 
+class TestWaitingCalls:
+    """10.4: a continuation leaves alone what still gets an answer; a new user turn does not."""
+
+    WAITING = call("approval-requested", "c2", input="{")
+
+    def test_they_stay_open_beside_dead_ones(self):
+        messages = [assistant(call("input-available"), self.WAITING)]
+        result = repair_transcript(messages, waiting={"c2"})
+        assert [part["state"] for part in result.messages[0]["parts"]] == [
+            "output-error",
+            "approval-requested",
+        ]
+        assert result.removed_tool_calls == 1
+
+    def test_alone_they_change_nothing(self):
+        messages = [assistant(call("input-available", "c2"))]
+        assert repair_transcript(messages, waiting=("c2",)).messages is messages
+
+    def test_their_inputs_become_objects_all_the_same(self):
+        result = repair_transcript([assistant(self.WAITING)], waiting=("c2",))
+        assert result.messages[0]["parts"] == [{**self.WAITING, "input": {}}]
+
+    def test_a_new_user_turn_settles_them(self):
+        result = repair_transcript([assistant(self.WAITING), user(text("next"))])
+        assert result.messages[0]["parts"][0]["errorText"] == INTERRUPTED_TEXT
+
+
 def test_twice_equals_once():
     once = repair_transcript([assistant(call("input-available", input="{"))]).messages
     assert repair_transcript(once).messages is once

@@ -6,19 +6,17 @@ import threading
 
 import pytest
 
+from tests.unit.tools.support import CTX
 from thinkwell.core.errors import ToolError, ToolInputError, ToolOutputError
-from thinkwell.core.signal import AbortController
-from thinkwell.tools import ToolContext, as_tool, from_json_schema, parse_input, run_tool, tool
-
-CTX = ToolContext(
-    tool_call_id="call-1",
-    tool_name="x",
-    messages=(),
-    abort_signal=AbortController().signal,
-    step_number=0,
-    request_id="req-1",
-    agent=None,
-    idempotency_key="key-1",
+from thinkwell.tools import (
+    ToolContext,
+    approval_required,
+    as_tool,
+    client_tool,
+    from_json_schema,
+    parse_input,
+    run_tool,
+    tool,
 )
 
 
@@ -141,6 +139,88 @@ class TestShapesOfHandlers:
         assert await run(made, {"a": 1}) == ([{"a": 1}, "req-1"], [])
 
 
+class TestReports:
+    """`ctx.report` streams preliminary results from any handler (spec/02 §9.2)."""
+
+    async def test_a_coroutine_reports_as_it_goes(self):
+        async def bake(ctx: ToolContext):
+            await ctx.report({"done": 1})
+            await ctx.report({"done": 2})
+            return "bread"
+
+        assert await run(bake) == ("bread", [{"done": 1}, {"done": 2}])
+
+    async def test_a_handler_in_a_thread_reports_without_await(self):
+        told_on = []
+
+        def bake(ctx: ToolContext):
+            ctx.report("half")
+            return "bread"
+
+        def listen(value):
+            told_on.append((value, threading.current_thread() is threading.main_thread()))
+
+        assert await run_tool(as_tool(bake), {}, CTX, listen) == "bread"
+        assert told_on == [("half", True)]
+
+    async def test_what_a_thread_gets_back_may_still_be_awaited(self):
+        def bake(ctx: ToolContext):
+            async def later():
+                await waiting
+
+            waiting = ctx.report(1)
+            return later()
+
+        assert await run(bake) == (None, [1])
+
+    async def test_a_report_json_cannot_hold_is_a_tool_error(self):
+        async def bake(ctx: ToolContext):
+            await ctx.report({1, 2})
+
+        with pytest.raises(ToolOutputError):
+            await run(bake)
+
+    async def test_after_the_call_nothing_more_is_told(self):
+        kept = []
+
+        async def bake(ctx: ToolContext):
+            kept.append(ctx)
+
+        _, told = await run(bake)
+        await kept[0].report("late")
+        assert told == []
+
+    async def test_outside_of_a_call_a_report_does_nothing(self):
+        await CTX.report("anything")
+
+
+class TestApproval:
+    """Whether a call needs a person's word (spec/02 §9.10)."""
+
+    def make(self, policy):
+        return from_json_schema("x", "", {}, lambda value, ctx: None, needs_approval=policy)
+
+    @pytest.mark.parametrize("policy", [True, False])
+    async def test_a_constant_decides_for_every_call(self, policy):
+        assert await approval_required(self.make(policy), {}, CTX) is policy
+
+    async def test_a_function_sees_the_input_and_the_context(self):
+        seen = []
+        policy = self.make(lambda value, ctx: seen.append((value, ctx)) or value["n"] > 5)
+        assert await approval_required(policy, {"n": 6}, CTX) is True
+        assert seen == [({"n": 6}, CTX)]
+
+    async def test_an_async_function_is_awaited(self):
+        async def policy(value, ctx):
+            return False
+
+        assert await approval_required(self.make(policy), {}, CTX) is False
+
+    async def test_an_error_of_the_policy_comes_through(self):
+        with pytest.raises(KeyError):
+            await approval_required(self.make(lambda value, ctx: value["gone"]), {}, CTX)
+
+
 class TestResults:
     @pytest.mark.parametrize("blocking", [True, False])
     @pytest.mark.parametrize("value", [{1, 2}, object(), {1: "a"}])
@@ -169,6 +249,10 @@ class TestResults:
 
 
 class TestFailures:
+    async def test_a_client_tool_cannot_be_run_here(self):
+        with pytest.raises(ToolError, match="the client answers"):
+            await run(client_tool("ask"))
+
     async def test_a_handlers_own_error_reaches_the_caller(self):
         def fails():
             raise KeyError("gone")

@@ -4,8 +4,17 @@ import asyncio
 
 import pytest
 
-from thinkwell.core.errors import ToolDefinitionError
-from thinkwell.tools import Tool, as_tool, bind_tools, from_json_schema, is_tool, tool
+from thinkwell.core.errors import ToolDefinitionError, ToolInputError
+from thinkwell.tools import (
+    Tool,
+    as_tool,
+    bind_tools,
+    check_input,
+    client_tool,
+    from_json_schema,
+    is_tool,
+    tool,
+)
 
 
 class Base:
@@ -107,7 +116,7 @@ class TestInheritance:
         one, two = Base(), Base()
         two.greeting = "Bye"
         bound = [bind_tools(agent)["greet"] for agent in (one, two)]
-        said = await asyncio.gather(*(b.execute({"name": "A"}, None) for b in bound))  # type: ignore[arg-type]
+        said = await asyncio.gather(*(b.execute({"name": "A"}, None) for b in bound))  # type: ignore[misc]
         assert said == ["Hello A", "Bye A"]
 
     def test_two_methods_with_one_tool_name_are_an_error_that_names_both(self):
@@ -145,4 +154,98 @@ class TestPlainFunctions:
 
     def test_anything_else_is_refused(self):
         with pytest.raises(ToolDefinitionError, match="neither a function nor a Tool"):
-            as_tool(42)  # type: ignore[arg-type]
+            as_tool(42)
+
+
+class TestOptions:
+    def test_every_option_of_the_decorator_reaches_the_record(self):
+        options = {
+            "needs_approval": lambda value, ctx: True,
+            "to_model_output": lambda **call: {"type": "text", "value": ""},
+            "enabled": lambda: True,
+            "title": "Roll a die",
+            "metadata": {"icon": "die"},
+        }
+
+        @tool(**options)
+        def roll() -> int:
+            return 6
+
+        made = as_tool(roll)
+        assert {name: getattr(made, name) for name in options} == options
+
+    def test_a_given_schema_takes_the_same_options(self):
+        made = from_json_schema(
+            "x", "", {}, lambda value, ctx: None, needs_approval=True, title="X"
+        )
+        assert (made.needs_approval, made.title) == (True, "X")
+
+    def test_an_option_nobody_knows_is_refused_where_it_is_written(self):
+        with pytest.raises(TypeError, match="need_approval"):
+            tool(need_approval=True)  # type: ignore[call-overload]
+
+    def test_a_tool_is_enabled_unless_it_says_otherwise(self):
+        made = from_json_schema("x", "", {}, lambda value, ctx: None)
+        assert made.is_enabled()
+
+    def test_enabled_is_asked_anew_each_time_and_an_error_means_no(self):
+        answers = iter([True, False])
+        made = from_json_schema("x", "", {}, lambda value, ctx: None, enabled=lambda: next(answers))
+        assert [made.is_enabled() for _ in range(3)] == [True, False, False]
+
+    def test_an_async_enabled_is_refused(self):
+        async def enabled():
+            return False
+
+        with pytest.raises(ToolDefinitionError, match="`enabled` of Tool 'x' is async"):
+            from_json_schema("x", "", {}, lambda value, ctx: None, enabled=enabled)  # type: ignore[arg-type]
+
+
+class TestClientTools:
+    """A tool without a handler is answered by the client (spec/01 §11.1, spec/02 §9.1)."""
+
+    def test_a_tool_without_a_handler_is_a_client_tool(self):
+        made = client_tool("ask", "Asks.", {"properties": {"question": {"type": "string"}}})
+        assert made.is_client
+        assert made.description == "Asks."
+        assert made.input_schema["type"] == "object"
+        assert not from_json_schema("x", "", {}, lambda value, ctx: None).is_client
+
+    def test_only_the_name_is_needed(self):
+        made = client_tool("ask")
+        assert (made.description, made.input_schema) == ("", {"type": "object", "properties": {}})
+
+    def test_its_input_is_checked_like_any_other(self):
+        made = client_tool("ask", None, {"properties": {"n": {"type": "integer"}, "free": True}})
+        assert check_input(made, {"n": 1, "free": []}).raw == {"n": 1, "free": []}
+        with pytest.raises(ToolInputError, match="'n': expected integer"):
+            check_input(made, {"n": "one"})
+
+    @pytest.mark.parametrize("name", [None, 3, "", "two words", ["ask"]])
+    def test_a_wrong_name_is_refused(self, name):
+        with pytest.raises(ToolDefinitionError):
+            client_tool(name)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            [],
+            "object",
+            {"type": "string"},
+            {"type": {}},
+            {"properties": []},
+            {"properties": {"a": 1}},
+            {"properties": {"a": {"type": 1}}},
+            {"properties": {"a": {"type": [{}]}}},
+            {"properties": {"a": {"enum": "abc"}}},
+            {"required": "a"},
+            {"required": [1]},
+        ],
+    )
+    def test_what_is_no_schema_of_an_object_is_refused(self, parameters):
+        with pytest.raises(ToolDefinitionError):
+            client_tool("ask", None, parameters)
+
+    def test_a_wrong_description_is_refused(self):
+        with pytest.raises(ToolDefinitionError, match="description"):
+            client_tool("ask", {"text": "Asks."})

@@ -16,11 +16,14 @@ from thinkwell.wire.frames import (
     ChatCancel,
     ChatClear,
     ChatRequest,
+    ClientMessages,
     NotProtocol,
     ResumeAck,
     ResumeRequest,
     RpcCall,
     StateUpdate,
+    ToolApproval,
+    ToolResult,
 )
 
 USER = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
@@ -97,12 +100,75 @@ class TestChatRequest:
             dumps(reduce(lambda value, _: [value], range(100), frame.messages))
 
 
+class TestToolResult:
+    """C9 (§11.3): only the call's id is needed, everything else has a meaning when absent."""
+
+    def test_carries_everything_the_client_says(self):
+        tools = [{"name": "getLocation"}]
+        assert decode_frame(
+            json.dumps(
+                {
+                    "type": "cf_agent_tool_result",
+                    "toolCallId": "c1",
+                    "toolName": "getLocation",
+                    "output": {"city": "Paris"},
+                    "state": "output-error",
+                    "errorText": "no GPS",
+                    "autoContinue": True,
+                    "clientTools": tools,
+                }
+            )
+        ) == ToolResult(
+            tool_call_id="c1",
+            tool_name="getLocation",
+            output={"city": "Paris"},
+            state="output-error",
+            error_text="no GPS",
+            auto_continue=True,
+            client_tools=tools,
+        )
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {},
+            {"output": None, "state": "output-available", "autoContinue": False},
+            {"toolName": 7, "state": "odd", "errorText": 7, "autoContinue": 1, "clientTools": {}},
+            {"clientTools": []},
+        ],
+    )
+    def test_what_is_missing_or_odd_counts_as_absent(self, fields: dict[str, object]):
+        text = json.dumps({"type": "cf_agent_tool_result", "toolCallId": "c1", **fields})
+        assert decode_frame(text) == ToolResult(tool_call_id="c1")
+
+
+class TestToolApproval:
+    """C10 (§11.4); `reason` is ours (spec/02 §3.12)."""
+
+    @pytest.mark.parametrize("approved", [True, False])
+    def test_says_yes_or_no(self, approved: bool):
+        text = json.dumps(
+            {"type": "cf_agent_tool_approval", "toolCallId": "c1", "approved": approved}
+        )
+        assert decode_frame(text) == ToolApproval(tool_call_id="c1", approved=approved)
+
+    def test_may_give_a_reason_and_ask_to_go_on(self):
+        frame = decode_frame(
+            '{"type":"cf_agent_tool_approval","toolCallId":"c1","approved":false,'
+            '"autoContinue":true,"reason":"too risky"}'
+        )
+        assert frame == ToolApproval(
+            tool_call_id="c1", approved=False, auto_continue=True, reason="too risky"
+        )
+
+
 class TestOtherFrames:
     @pytest.mark.parametrize(
         ("text", "frame"),
         [
             ('{"type":"cf_agent_chat_request_cancel","id":"r"}', ChatCancel("r")),
             ('{"type":"cf_agent_chat_clear"}', ChatClear()),
+            ('{"type":"cf_agent_chat_messages","messages":[1]}', ClientMessages([1])),
             ('{"type":"cf_agent_stream_resume_request","probeId":"p"}', ResumeRequest("p")),
             ('{"type":"cf_agent_stream_resume_request"}', ResumeRequest(None)),
             ('{"type":"cf_agent_stream_resume_request","probeId":3}', ResumeRequest(None)),
@@ -133,6 +199,12 @@ class TestEverythingElse:
             '{"type":"rpc","id":"1","method":"m","args":{}}',
             '{"type":"cf_agent_chat_request_cancel"}',
             '{"type":"cf_agent_stream_resume_ack","id":null}',
+            '{"type":"cf_agent_chat_messages","messages":{}}',
+            '{"type":"cf_agent_tool_result","output":1}',
+            '{"type":"cf_agent_tool_result","toolCallId":1,"output":1}',
+            '{"type":"cf_agent_tool_approval","toolCallId":"c","approved":"yes"}',
+            '{"type":"cf_agent_tool_approval","toolCallId":"c"}',
+            '{"type":"cf_agent_tool_approval","approved":true}',
             "[" * 100_000,
             "1e999",
             "9" * 5000,

@@ -38,6 +38,13 @@ def test_the_transcript_joins_messages_that_were_encoded_before():
     assert "connect" not in json.loads(encode.chat_messages([]))
 
 
+def test_a_changed_message_goes_out_whole():
+    assert json.loads(encode.message_updated('{"id":"1","parts":[]}')) == {
+        "type": "cf_agent_message_updated",
+        "message": {"id": "1", "parts": []},
+    }
+
+
 class TestChunks:
     def test_the_body_is_a_string_with_the_chunk_inside(self):
         frame = encode.chunk_frame_maker('r"1', continuation=False)('{"type":"start"}', 4)
@@ -77,6 +84,19 @@ class TestEnds:
             "outcome": "aborted",
             "messageIds": ["m"],
         }
+
+    def test_a_turn_that_no_client_asked_for_names_no_messages(self):
+        end = encode.done("r", message_ids=(), outcome="completed", continuation=True)
+        error = encode.error_done("r", "no", message_ids=(), continuation=False)
+        assert json.loads(end) == {
+            "type": "cf_agent_use_chat_response",
+            "id": "r",
+            "body": "",
+            "done": True,
+            "continuation": True,
+            "outcome": "completed",
+        }
+        assert "messageIds" not in json.loads(error)
 
     def test_an_error_is_one_frame_with_its_text(self):
         frame = json.loads(encode.error_done("r", "no", message_ids=[], continuation=False))

@@ -39,6 +39,10 @@ UPDATE turns SET status = 'running', attempt = :attempt, attempt_seq = :attempt_
                  journal_start = :journal_start, started_at = :started_at
 WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
 
+-- name: excuse_attempts
+-- A planned stop cut these attempts: whatever they did counts as progress.
+UPDATE turns SET attempt_seq = -1 WHERE agent = :agent AND status = 'running';
+
 -- name: settle_turn
 -- The one way a turn ends.
 UPDATE turns SET status = :status, stop_reason = :stop_reason, error = :error,

@@ -1,0 +1,245 @@
+"""Chunks of all agents share commits, and are told only afterwards (DESIGN §5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.unit.journal.conftest import Bench
+from thinkwell.core import json
+from thinkwell.core.errors import OwnershipLostError, StoreError
+from thinkwell.journal.group_commit import CAP, WINDOW
+from thinkwell.journal.turn_log import Owner, TurnLog
+
+
+def listen(log: TurnLog) -> list[tuple[int, list[int]]]:
+    """What a reader hears: the number of the first chunk, and the chunks."""
+    heard: list[tuple[int, list[int]]] = []
+
+    def hear(first: int, bodies: Sequence[str]) -> None:
+        heard.append((first, [int(json.loads(body)["type"]) for body in bodies]))
+
+    log.subscribe(hear)
+    return heard
+
+
+class TestTelling:
+    async def test_a_chunk_is_told_once_its_commit_is_done(self, bench: Bench):
+        log = await bench.log()
+        heard = listen(log)
+        bench.say(log, 1, 2)
+        assert (heard, log.written) == ([], 0)
+        await bench.commits.flush()
+        assert heard == [(0, [1, 2])]
+        assert await bench.chunks(log) == [1, 2]
+
+    async def test_chunks_that_come_during_a_commit_are_told_by_the_next(self, bench: Bench):
+        log = await bench.log()
+        heard = listen(log)
+        bench.say(log, 1)
+
+        async def work(tx: Any) -> None:
+            bench.say(log, 2)
+
+        await bench.commits.run(log.owner, work)
+        bench.say(log, 3)
+        await bench.commits.flush()
+        assert heard == [(0, [1, 2]), (2, [3])]
+        assert await bench.chunks(log) == [1, 2, 3]
+
+    async def test_commits_beside_each_other_write_every_chunk_once_and_in_order(
+        self, bench: Bench
+    ):
+        log, other = await bench.log("x"), await bench.log("y")
+        heard = listen(log)
+
+        async def keep_committing() -> None:
+            for _ in range(20):
+                await bench.commits.run(other.owner, _nothing)
+
+        async def keep_talking() -> None:
+            for number in range(60):
+                bench.say(log, number)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(keep_committing(), keep_committing(), keep_talking())
+        await bench.commits.flush()
+        assert await bench.chunks(log) == list(range(60))
+        assert [number for _, numbers in heard for number in numbers] == list(range(60))
+
+    async def test_an_event_is_stored_after_the_chunks_before_it_and_never_told(self, bench: Bench):
+        log = await bench.log()
+        heard = listen(log)
+        bench.say(log, 1)
+        log.append_event("model", '{"stepNumber":0}')
+        bench.say(log, 2)
+        await bench.commits.flush()
+        assert sorted(kind for kind, _ in await bench.rows(log)) == ["chunks", "model"]
+        assert heard == [(0, [1, 2])]
+        assert log.events == []
+
+    async def test_an_event_that_comes_during_a_commit_is_not_lost(self, bench: Bench):
+        log, other = await bench.log("x"), await bench.log("y")
+        bench.say(log, 1)
+        committing = asyncio.ensure_future(bench.commits.run(other.owner, _nothing))
+        for _ in range(12):
+            log.append_event("model", "{}")
+            bench.commits.note(log)
+            await asyncio.sleep(0)
+        await committing
+        await bench.commits.flush()
+        kinds = [kind for kind, _ in await bench.rows(log)]
+        assert kinds.count("model") == 12
+
+
+class TestGroups:
+    async def test_several_agents_share_one_transaction(self, bench: Bench):
+        logs = [await bench.log(name) for name in "xyz"]
+        before = bench.store.commits
+        for log in logs:
+            bench.say(log, 1)
+        await _until_written(logs[-1], 1)
+        assert bench.store.commits == before + 1
+        assert [await bench.chunks(log) for log in logs] == [[1]] * 3
+
+    async def test_a_lost_agent_is_left_out_and_the_others_commit(self, bench: Bench):
+        lost, kept = await bench.log("lost"), await bench.log("kept")
+        heard = listen(lost)
+        await bench.owner("lost")  # somebody else claims it
+        bench.say(lost, 1)
+        bench.say(kept, 1)
+        await bench.commits.flush()
+        assert (await bench.chunks(lost), await bench.chunks(kept), heard) == ([], [1], [])
+        with pytest.raises(OwnershipLostError):
+            lost.append("2")
+
+    async def test_work_of_a_lost_agent_raises_and_writes_nothing(self, bench: Bench):
+        log = await bench.log("lost")
+        await bench.owner("lost")
+        ran: list[Any] = []
+
+        async def work(tx: Any) -> None:
+            ran.append(tx)
+
+        with pytest.raises(OwnershipLostError):
+            await bench.commits.run(log.owner, work)
+        assert ran == []
+
+    async def test_work_that_fails_loses_no_chunk_of_others(self, bench: Bench):
+        log, other = await bench.log("x"), await bench.log("y")
+        bench.say(log, 1)
+
+        async def work(tx: Any) -> None:
+            await tx.execute("set_agent_state", {"id": "a/y", "state": "1"})
+            raise ValueError("no")
+
+        with pytest.raises(ValueError, match="no"):
+            await bench.commits.run(other.owner, work)
+        await bench.commits.flush()
+        assert await bench.chunks(log) == [1]
+        row = await bench.store.fetch_one("agent_row", {"id": "a/y"})
+        assert row is not None
+        assert row["state"] is None
+
+    async def test_work_takes_what_waits_along(self, bench: Bench):
+        log, other = await bench.log("x"), await bench.log("y")
+        bench.say(log, 1)
+        await bench.commits.run(other.owner, _nothing)
+        assert log.written == 1
+
+    async def test_a_cancelled_caller_leaves_a_whole_commit_behind(self, bench: Bench):
+        log = await bench.log()
+        heard = listen(log)
+
+        async def work(tx: Any) -> None:
+            bench.say(log, 1)
+            await asyncio.sleep(0)
+
+        task = asyncio.ensure_future(bench.commits.run(log.owner, work))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (heard, await bench.chunks(log)) == ([(0, [1])], [1])
+
+
+class TestPressure:
+    async def test_many_waiting_chunks_ask_the_turn_to_wait(self, bench: Bench):
+        log = await bench.log()
+        assert bench.say(log, *range(CAP - 1)) is False
+        assert bench.say(log, CAP) is True
+        await bench.commits.flush()
+        assert bench.say(log, 0) is False
+
+    async def test_a_store_that_fails_fails_the_logs_and_not_the_caller(self, bench: Bench):
+        log = await bench.log()
+        heard = listen(log)
+        bench.say(log, 1)
+        await bench.store.close()
+        await bench.commits.flush()
+        assert heard == []
+        with pytest.raises(StoreError):
+            log.append("2")
+
+
+class TestTheWindow:
+    async def test_the_first_chunk_is_committed_at_the_end_of_the_iteration(self, bench: Bench):
+        log = await bench.log()
+        bench.say(log, 1)
+        await _until_written(log, 1)
+
+    async def test_within_the_window_the_next_waits_for_its_end(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        log = await bench.log()
+        bench.say(log, 1)
+        await bench.commits.flush()
+        bench.clock.time += WINDOW / 4
+        delays = _record_delays(monkeypatch)
+        bench.say(log, 2)
+        assert delays == [pytest.approx(WINDOW * 3 / 4)]
+        await _until_written(log, 2)
+
+    async def test_after_the_window_it_is_committed_at_once_again(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        log = await bench.log()
+        bench.say(log, 1)
+        await bench.commits.flush()
+        bench.clock.time += WINDOW
+        delays = _record_delays(monkeypatch)
+        bench.say(log, 2)
+        assert delays == []
+        await _until_written(log, 2)
+
+
+async def _nothing(tx: Any) -> None:
+    """Work that writes nothing."""
+
+
+async def _until_written(log: TurnLog, count: int) -> None:
+    done = asyncio.Event()
+    log.subscribe(lambda _first, _bodies: done.set())
+    while log.written < count:
+        await done.wait()
+
+
+def _record_delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    loop = asyncio.get_running_loop()
+    delays: list[float] = []
+    later = loop.call_later
+
+    def call_later(delay: float, *args: Any, **kwargs: Any) -> Any:
+        delays.append(delay)
+        return later(delay, *args, **kwargs)
+
+    monkeypatch.setattr(loop, "call_later", call_later)
+    return delays
+
+
+def test_an_owner_is_an_agent_and_its_epoch():
+    assert Owner("a/x", 1) != Owner("a/x", 2)

@@ -1,0 +1,90 @@
+"""Where a journal stopped, and whether to go on (DESIGN §8.3, spec/02 §4.2, spec/04 §6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.models.base import Finish
+from thinkwell.turn.resume import Position, attempts_without_progress, read_position
+from thinkwell.turn.steps import Continue, Final, decide_next
+
+START = {"type": "start", "messageId": "m"}
+STEP = {"type": "start-step"}
+TEXT = {"type": "text-delta", "id": "t", "delta": "x"}
+END_STEP = {"type": "finish-step"}
+END = {"type": "finish", "finishReason": "stop"}
+
+RECORD = TurnRecord(
+    agent_id="a/x", request_id="t", trigger="programmatic", status="running", generation=0
+)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "position"),
+    [
+        ([], Position(False, 0, False, None)),
+        ([START], Position(True, 0, False, None)),
+        ([START, STEP, TEXT], Position(True, 1, True, None)),
+        ([START, STEP, TEXT, END_STEP], Position(True, 1, False, None)),
+        ([START, STEP, END_STEP, STEP], Position(True, 2, True, None)),
+        ([START, STEP, TEXT, END_STEP, END], Position(True, 1, False, "stop")),
+        ([START, {"type": "finish"}], Position(True, 0, False, "stop")),
+    ],
+)
+def test_a_position_is_what_the_chunks_say(chunks: list[Any], position: Position):
+    assert read_position(chunks) == position
+
+
+@given(st.lists(st.sampled_from([START, STEP, TEXT, END_STEP]), max_size=20))
+def test_steps_begun_are_never_fewer_than_steps_open(chunks: list[Any]):
+    position = read_position(chunks)
+    assert position.steps_begun >= int(position.step_open)
+    assert position.finish_reason is None
+
+
+class TestProgress:
+    def test_a_turn_that_never_began_has_lost_nothing(self):
+        assert attempts_without_progress(RECORD, 0) == 0
+
+    def test_an_attempt_that_added_to_the_journal_starts_the_count_again(self):
+        record = msgspec.structs.replace(RECORD, attempt=5, attempt_seq=3, stalled=4)
+        assert attempts_without_progress(record, 4) == 0
+
+    def test_attempts_in_a_row_that_added_nothing_are_counted(self):
+        record = msgspec.structs.replace(RECORD, attempt=3, attempt_seq=7, stalled=1)
+        assert attempts_without_progress(record, 7) == 2
+
+
+class TestDecision:
+    @pytest.mark.parametrize("reason", ["stop", "tool-calls", "other"])
+    def test_4_2_tools_that_ran_lead_to_another_step(self, reason: Any):
+        assert decide_next(Finish(reason=reason), called=True, steps_left=1) == Continue()
+
+    @pytest.mark.parametrize("reason", ["stop", "tool-calls", "other"])
+    def test_ac63_the_limit_ends_the_turn(self, reason: Any):
+        assert decide_next(Finish(reason=reason), called=True, steps_left=0) == Final("max_steps")
+
+    @pytest.mark.parametrize(
+        ("reason", "stop"),
+        [
+            ("stop", "end"),
+            ("tool-calls", "end"),
+            ("length", "length"),
+            ("content-filter", "content-filter"),
+            ("other", "other"),
+        ],
+    )
+    def test_without_calls_the_finish_reason_is_the_end(self, reason: Any, stop: str):
+        following = decide_next(Finish(reason=reason), called=False, steps_left=9)
+        assert isinstance(following, Final)
+        assert following.stop_reason == stop
+
+    @pytest.mark.parametrize("reason", ["length", "content-filter"])
+    def test_4_3_a_cut_answer_ends_the_turn_although_it_has_calls(self, reason: Any):
+        assert decide_next(Finish(reason=reason), called=True, steps_left=9) == Final(reason)
