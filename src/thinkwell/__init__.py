@@ -9,39 +9,62 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thinkwell.agent.inline import create_agent
     from thinkwell.agent.think import Think
     from thinkwell.agent.turn_info import Submission, TurnInfo
-    from thinkwell.core.errors import ThinkwellError, ToolError
+    from thinkwell.core.errors import AbortTurn, FailTurn, ThinkwellError, ToolError
     from thinkwell.core.signal import AbortController, AbortSignal
-    from thinkwell.hooks.answers import Allow, Block, StepConfig, Substitute, TurnConfig
+    from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
     from thinkwell.hooks.contexts import (
+        ChatAbortContext,
+        ChatDoneContext,
         ChatErrorContext,
         ChatResponse,
         ChunkContext,
+        MessageContext,
+        ModelResponse,
+        ResponseContext,
         StepContext,
         StepFinishContext,
         ToolCallContext,
+        ToolFailureContext,
         ToolResultContext,
+        ToolSuccessContext,
         TurnContext,
+        TurnStartContext,
     )
+    from thinkwell.hooks.registry import hook
     from thinkwell.messages.message import UIMessage
     from thinkwell.models.base import Model
     from thinkwell.server.app import App
     from thinkwell.session.session import Session
     from thinkwell.tools.context import ToolContext
+    from thinkwell.tools.output import Output
+    from thinkwell.tools.scope import Scope
+    from thinkwell.tools.stopping import has_tool_call, step_count_is
     from thinkwell.tools.tool import Tool, tool
     from thinkwell.turn.ending import TurnResult
 
 _HOMES = {
     "AbortController": "core.signal",
     "AbortSignal": "core.signal",
+    "AbortTurn": "core.errors",
     "Allow": "hooks.answers",
     "App": "server.app",
     "Block": "hooks.answers",
+    "ChatAbortContext": "hooks.contexts",
+    "ChatDoneContext": "hooks.contexts",
     "ChatErrorContext": "hooks.contexts",
     "ChatResponse": "hooks.contexts",
     "ChunkContext": "hooks.contexts",
+    "Fail": "hooks.answers",
+    "FailTurn": "core.errors",
+    "MessageContext": "hooks.contexts",
     "Model": "models.base",
+    "ModelResponse": "hooks.contexts",
+    "Output": "tools.output",
+    "ResponseContext": "hooks.contexts",
+    "Scope": "tools.scope",
     "Session": "session.session",
     "StepConfig": "hooks.answers",
     "StepContext": "hooks.contexts",
@@ -54,25 +77,42 @@ _HOMES = {
     "ToolCallContext": "hooks.contexts",
     "ToolContext": "tools.context",
     "ToolError": "core.errors",
+    "ToolFailureContext": "hooks.contexts",
     "ToolResultContext": "hooks.contexts",
+    "ToolSuccessContext": "hooks.contexts",
     "TurnConfig": "hooks.answers",
     "TurnContext": "hooks.contexts",
     "TurnInfo": "agent.turn_info",
     "TurnResult": "turn.ending",
+    "TurnStartContext": "hooks.contexts",
     "UIMessage": "messages.message",
+    "create_agent": "agent.inline",
+    "has_tool_call": "tools.stopping",
+    "hook": "hooks.registry",
+    "step_count_is": "tools.stopping",
     "tool": "tools.tool",
 }
 
 __all__ = [
     "AbortController",
     "AbortSignal",
+    "AbortTurn",
     "Allow",
     "App",
     "Block",
+    "ChatAbortContext",
+    "ChatDoneContext",
     "ChatErrorContext",
     "ChatResponse",
     "ChunkContext",
+    "Fail",
+    "FailTurn",
+    "MessageContext",
     "Model",
+    "ModelResponse",
+    "Output",
+    "ResponseContext",
+    "Scope",
     "Session",
     "StepConfig",
     "StepContext",
@@ -85,12 +125,19 @@ __all__ = [
     "ToolCallContext",
     "ToolContext",
     "ToolError",
+    "ToolFailureContext",
     "ToolResultContext",
+    "ToolSuccessContext",
     "TurnConfig",
     "TurnContext",
     "TurnInfo",
     "TurnResult",
+    "TurnStartContext",
     "UIMessage",
+    "create_agent",
+    "has_tool_call",
+    "hook",
+    "step_count_is",
     "tool",
 ]
 

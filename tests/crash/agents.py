@@ -92,4 +92,16 @@ class Brief(Talker):
     max_steps = 1
 
 
-app = App(agents=[Talker, Watched, Fragile, Brief])
+class Careful(Think):
+    """Asks before it does anything."""
+
+    model = PlannedModel(FOLDER)
+
+    @tool(needs_approval=True)
+    async def once(self, note: str, ctx: ToolContext) -> str:
+        """An effect somebody has to allow."""
+        await effect(note, ctx)
+        return f"did {note}"
+
+
+app = App(agents=[Talker, Watched, Fragile, Brief, Careful])

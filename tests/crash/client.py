@@ -54,6 +54,11 @@ class Client:
     async def stop(self, request: str) -> None:
         await self._send({"type": "cf_agent_chat_request_cancel", "id": request})
 
+    async def approve(self, tool_call_id: str) -> None:
+        """Allow a call, and ask to go on."""
+        decision = {"toolCallId": tool_call_id, "approved": True, "autoContinue": True}
+        await self._send({"type": "cf_agent_tool_approval", **decision})
+
     async def resume(self) -> Frame:
         """Ask for a stream to join; the answer that names one, or says that there is none."""
         probe = new_id()

@@ -24,6 +24,7 @@ from thinkwell.models.base import (
     ToolInputDelta,
     ToolInputStart,
 )
+from thinkwell.tools.scope import Scope
 
 SAID = [TextStart("t"), TextDelta("t", "some "), TextDelta("t", "text"), TextEnd("t")]
 THOUGHT = [ReasoningStart("r"), ReasoningDelta("r", "hm"), ReasoningEnd("r")]
@@ -40,6 +41,7 @@ TOOLS = (
     "aborts",
     "fails",
     "unknown",
+    "_scoped",
 )
 INPUTS = ("{}", "", "{not json", "[1]", '{"n":"x"}')
 
@@ -187,6 +189,34 @@ class Chaos(Think):
         raise FailTurn("a tool")
 
 
+ANSWERS: dict[str, Any] = {
+    "before_turn": {"max_steps": 2, "send_reasoning": False, "tool_execution": "sequential"},
+    "before_step": {"response": {"content": "from a hook"}},
+    "on_response": {"response": {"content": "rewritten", "reasoning": "because"}},
+    "before_tool_call": {"result": "substituted"},
+    "on_tool_result": {"result": "***"},
+    "on_tool_error": {"result": "recovered"},
+    "classify_chat_error": "transient",
+    "on_chat_error": "another text",
+}
+"""What a hook of each moment may answer to change what happens."""
+
+
+def _register_scope(ctx: Any) -> None:
+    scopes = ctx.agent.scopes
+    scopes.unregister("chaos")
+    scopes.register(Scope("chaos", tools=[_scoped], context="chaos"))
+
+
+async def _scoped() -> str:
+    """A tool that comes and goes."""
+    return "scoped"
+
+
+def _register_hook(ctx: Any) -> None:
+    ctx.agent.add_hook("on_chunk", lambda _: None)
+
+
 async def _stop(ctx: Any) -> None:
     await ctx.agent.cancel_chat()
 
@@ -224,4 +254,8 @@ BEHAVIOURS: dict[str, Callable[[Any], Any]] = {
     "stops": _stop,
     "stops this": _stop_this,
     "throws if aborted": lambda ctx: ctx.abort_signal.throw_if_aborted(),
+    "registers a scope": _register_scope,
+    "registers a hook": _register_hook,
 }
+BY_THE_TEST = ("answers", "disposes of itself", "waits at a gate")
+"""What needs more than the context: see `test_one_end.add`."""

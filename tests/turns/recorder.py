@@ -7,9 +7,20 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.turns.support import Log, Stage, running
+from tests.turns.support import Log, Stage, loosely, running
 from thinkwell import Think, ToolContext, tool
-from thinkwell.hooks.registry import EVENTS
+
+EVENTS = (
+    "before_turn",
+    "before_step",
+    "before_tool_call",
+    "after_tool_call",
+    "on_step_finish",
+    "on_chunk",
+    "on_chat_response",
+    "on_chat_error",
+)
+"""The moments this recorder writes down."""
 
 
 class Recorder(Think):
@@ -103,7 +114,7 @@ def register(agent: Recorder, event: str) -> None:
     def observe(*arguments: Any) -> None:
         agent.note(event, arguments[-1], mark="'")
 
-    agent.add_hook(event, observe)
+    loosely(agent).add_hook(event, observe)
 
 
 HOOK_LINES = (*EVENTS, "ran", "stored", "settled")

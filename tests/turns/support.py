@@ -89,16 +89,17 @@ class Client:
 
     async def until_end(self, request_id: str = "q1") -> dict[str, Any]:
         """Wait for the terminal frame of a request."""
-        return await self.until(lambda frame: frame.get("id") == request_id and frame["done"])
+        return await self.until(lambda frame: frame in self.ends(request_id))
 
     def ends(self, request_id: str = "q1") -> list[dict[str, Any]]:
         """The terminal frames of a request."""
-        return [frame for frame in self.frames if frame.get("id") == request_id and frame["done"]]
+        frames = [frame for frame in self.frames if frame.get("id") == request_id]
+        return [frame for frame in frames if frame.get("done")]
 
     def chunks(self, request_id: str = "q1") -> list[dict[str, Any]]:
         """The chunks of a request, in the order they came."""
         frames = [f for f in self.frames if f.get("id") == request_id and f.get("body")]
-        return [json.loads(frame["body"]) for frame in frames if not frame["done"]]
+        return [json.loads(frame["body"]) for frame in frames if not frame.get("done")]
 
     def transcript(self) -> list[UIMessage]:
         """The messages of the last transcript frame."""
@@ -186,6 +187,11 @@ def folded(chunks: Sequence[dict[str, Any]]) -> UIMessage:
     message = fold.snapshot()
     message["id"] = next((c["messageId"] for c in chunks if c["type"] == "start"), "")
     return message
+
+
+def untyped(stage: Stage[Any]) -> Any:
+    """The agent, for event names and insides that its type does not know."""
+    return stage.agent
 
 
 def part_of(message: UIMessage, call_id: str = "call-1") -> dict[str, Any]:
@@ -287,3 +293,8 @@ class LoggingTransaction:
                 self._deeds.append(f"claimed {params['tool_name']}")
             case _:
                 pass
+
+
+def loosely(value: Any) -> Any:
+    """The same object without its types, for hooks whose event is a variable."""
+    return value

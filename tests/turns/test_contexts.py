@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.turns.recorder import EVENTS
 from tests.turns.support import Stage, running
 from thinkwell import Allow, Think, tool
 from thinkwell.core.signal import AbortSignal
-from thinkwell.hooks.registry import EVENTS
 from thinkwell.messages.model_messages import (
     AssistantMessage,
     TextContent,

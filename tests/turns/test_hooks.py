@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.turns.recorder import Recorder, recording
-from tests.turns.support import part_of, running
+from tests.turns.support import loosely, part_of, running
 from thinkwell import Think, tool
 from thinkwell.messages.message import text_of
 from thinkwell.messages.model_messages import ToolMessage
@@ -35,8 +35,8 @@ class TestRegistration:
             def hook(*_: Any) -> None:
                 calls.append(1)
 
-            first = stage.agent.add_hook(event, hook)
-            stage.agent.add_hook(event, hook)
+            first = loosely(stage.agent).add_hook(event, hook)
+            loosely(stage.agent).add_hook(event, hook)
             first()
             first()
             await stage.agent.run("hi")
@@ -50,10 +50,10 @@ class TestRegistration:
             def once(*_: Any) -> None:
                 calls.append("once")
                 dispose()
-                stage.agent.add_hook(event, lambda *_: calls.append("added"))
+                loosely(stage.agent).add_hook(event, lambda *_: calls.append("added"))
 
-            dispose = stage.agent.add_hook(event, once)
-            stage.agent.add_hook(event, lambda *_: calls.append("neighbour"))
+            dispose = loosely(stage.agent).add_hook(event, once)
+            loosely(stage.agent).add_hook(event, lambda *_: calls.append("neighbour"))
             await stage.agent.run("one")
             assert calls == ["once", "neighbour"]
             await stage.agent.run("two")
@@ -70,7 +70,7 @@ class TestRegistration:
     async def test_5_0_2_an_unknown_event_is_an_error_that_lists_the_known_ones(self):
         async with running(Plain) as stage:
             with pytest.raises(ValueError, match="on_chat_response"):
-                stage.agent.add_hook("on_chat_respnse", print)
+                loosely(stage.agent).add_hook("on_chat_respnse", print)
 
 
 class TestRaising:
@@ -87,8 +87,8 @@ class TestRaising:
             raise problem
 
         async with recording(Recorder, [call("a")], "ok") as stage:
-            stage.agent.add_hook(event, broken, name="broken one")
-            stage.agent.add_hook(event, calls.append)
+            loosely(stage.agent).add_hook(event, broken, name="broken one")
+            loosely(stage.agent).add_hook(event, calls.append)
             result = await stage.agent.run("hi")
             assert (result.status, result.text) == ("completed", "ok")
             reports = stage.fields("hook:error")
@@ -103,7 +103,7 @@ class TestRaising:
         self, event: str, is_async: bool
     ):
         async with running(Plain, "next") as stage:
-            dispose = stage.agent.add_hook(event, cancelled(is_async=is_async))
+            dispose = loosely(stage.agent).add_hook(event, cancelled(is_async=is_async))
             assert (await stage.agent.run("hi")).status == "error"
             dispose()
             assert (await stage.agent.run("again")).status == "completed"
@@ -193,7 +193,7 @@ class TestFrozenContexts:
                 raised.append(problem)
 
         async with running(Echo, [call("echo", {"value": {"n": 1}})], "ok") as stage:
-            stage.agent.add_hook(event, spoil)
+            loosely(stage.agent).add_hook(event, spoil)
             client = await stage.connect()
             await client.ask("hi", theme="dark")
             await client.until_end()
@@ -212,7 +212,7 @@ class TestFrozenContexts:
                 except (AttributeError, TypeError) as problem:
                     raised.append(problem)
 
-            stage.agent.add_hook(event, spoil)
+            loosely(stage.agent).add_hook(event, spoil)
             await stage.agent.run("hi")
             assert raised
 
@@ -229,7 +229,7 @@ class TestFrozenContexts:
         self, event: str, spoil: Any
     ):
         async with running(Echo, [call("echo", {"value": {"n": 1}})], "ok") as stage:
-            stage.agent.add_hook(event, spoil)
+            loosely(stage.agent).add_hook(event, spoil)
             result = await stage.agent.run("hi")
             assert part_of(await stage.answer())["output"] == {"n": 1}
             assert result.message == await stage.answer()

@@ -12,6 +12,7 @@ from thinkwell.messages.model_messages import TextContent, UserMessage
 from thinkwell.models.base import NamedTool
 from thinkwell.testing import ScriptedModel, call
 from thinkwell.tools.tool import as_tool
+from thinkwell.turn.capabilities import with_capabilities
 
 
 class Two(Think):
@@ -61,7 +62,7 @@ class TestTurnConfig:
             stage.agent.add_hook("before_turn", lambda ctx: seen.append(ctx.system))
             await stage.agent.run("hi")
             assert stage.model.requests[0].system == "Be brief."
-            assert seen == ["Be kind.", "Be brief."]
+            assert seen == [with_capabilities("Be kind.", ["a", "b"]), "Be brief."]
 
     async def test_8_1_messages_replace_the_conversation(self):
         _, model = await ask(TurnConfig(messages=[said("something else")]), "ok")
@@ -140,7 +141,7 @@ class TestSteps:
             stage.agent.add_hook("before_step", choose)
             await stage.agent.run("hi")
             assert [r.system for r in stage.model.requests] == [
-                *("Be kind.", "From now on.", "From now on.")
+                *(with_capabilities("Be kind.", ["a", "b"]), "From now on.", "From now on.")
             ]
 
     async def test_8_1_active_tools_choice_and_model_of_a_step_last_one_step(self):
@@ -202,4 +203,7 @@ class TestDefaults:
         async with running(Made, "ok") as stage:
             await stage.agent.run("hi")
             (request,) = stage.model.requests
-            assert (request.system, [t.name for t in request.tools]) == ("I am x.", ["c"])
+            assert (request.system, [t.name for t in request.tools]) == (
+                with_capabilities("I am x.", ["c"]),
+                ["c"],
+            )

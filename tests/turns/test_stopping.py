@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.turns.recorder import Recorder, recording
-from tests.turns.support import part_of, running
+from tests.turns.support import loosely, part_of, running
 from thinkwell import AbortController, Think, ToolContext, tool
 from thinkwell.core.errors import AbortTurn, FailTurn
 from thinkwell.messages.message import text_of
@@ -231,7 +231,7 @@ class TestHooksThatStop:
     @pytest.mark.parametrize("event", ["before_turn", "before_step"])
     async def test_a_stop_asked_for_by_a_hook_before_the_model_saves_the_call(self, event: str):
         async with running(Plain, "never") as stage:
-            stage.agent.add_hook(event, _stop)
+            loosely(stage.agent).add_hook(event, _stop)
             assert (await stage.agent.run("hi")).status == "aborted"
 
     async def test_a_stop_at_the_end_of_a_step_begins_no_other(self):
@@ -250,7 +250,7 @@ class TestHooksThatStop:
     @pytest.mark.parametrize("event", ["on_chunk", "after_tool_call", "on_step_finish"])
     async def test_throw_if_aborted_in_an_observer_ends_the_turn_once(self, event: str):
         async with recording(Recorder, [call("waits")]) as stage:
-            stage.agent.add_hook(event, lambda ctx: ctx.abort_signal.throw_if_aborted())
+            loosely(stage.agent).add_hook(event, lambda ctx: ctx.abort_signal.throw_if_aborted())
             client = await stage.connect()
             await client.ask("hi")
             await stage.log.until("ran waits")
@@ -275,7 +275,7 @@ class TestHooksThatStop:
                 dispose()
                 raise ending
 
-            dispose = stage.agent.add_hook(event, end)
+            dispose = loosely(stage.agent).add_hook(event, end)
             first = asyncio.ensure_future(stage.agent.run("one"))
             await stage.log.until("accepted")
             second = asyncio.ensure_future(stage.agent.run("two"))

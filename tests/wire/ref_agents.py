@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from thinkwell import Think, tool
 from thinkwell.hooks.answers import Allow, Block, Substitute
-from thinkwell.messages.model_messages import TextContent
+from thinkwell.messages.model_messages import AssistantMessage, TextContent, UserMessage
 from thinkwell.models import base
 from thinkwell.testing import Gate, ScriptedModel
 
@@ -67,6 +67,11 @@ class RefAgent(Think):
         """Its input is replaced."""
         return f"ran {x}"
 
+    @tool(needs_approval=True)
+    async def dangerous(self, target: str) -> str:
+        """Must be allowed."""
+        return f"destroyed {target}"
+
     async def before_tool_call(self, ctx: Any) -> Any:
         if ctx.tool_name == "blocked":
             return Block("blocked by policy")
@@ -77,6 +82,12 @@ class RefAgent(Think):
         return None
 
 
+class MaxStepAgent(RefAgent):
+    """May take two steps."""
+
+    max_steps = 2
+
+
 def _echo(request: base.ModelRequest) -> Iterator[base.ModelEvent]:
     (said,) = request.messages[-1].content
     assert isinstance(said, TextContent)
@@ -85,25 +96,62 @@ def _echo(request: base.ModelRequest) -> Iterator[base.ModelEvent]:
     yield base.TextEnd("t1")
 
 
-def scripted(trace: dict[str, Any]) -> ScriptedModel | None:
-    """The model that streams what the recorded one streamed; None where the echo was used."""
-    if "model_script" not in trace:
-        return None
-    (script,) = trace["model_script"]
-    bodies = [str(event.get("json", {}).get("body")) for event in trace["frames"]]
-    deltas_seen = sum('"type":"text-delta"' in body for body in bodies)
-    return ScriptedModel([[*_events(step, deltas_seen)] for step in script["script"]["default"]])
+class Pace:
+    """Lets a recorded stream say each of its repeated deltas when the player wants to hear it."""
+
+    def __init__(self) -> None:
+        self._allowed = 0
+        self._gates: list[Gate] = []
+
+    def gate(self) -> Gate:
+        """The gate before the next delta."""
+        gate = Gate()
+        self._gates.append(gate)
+        if len(self._gates) <= self._allowed:
+            gate.open()
+        return gate
+
+    def allow(self) -> None:
+        """One more delta may be said."""
+        self._allowed += 1
+        if len(self._gates) >= self._allowed:
+            self._gates[self._allowed - 1].open()
 
 
-def _events(parts: list[dict[str, Any]], deltas_seen: int) -> Iterator[base.ModelEvent | Gate]:
+def scripted(trace: dict[str, Any], pace: Pace) -> ScriptedModel:
+    """The model that streams what the recorded one streamed; one without a script echoes."""
+    (recorded,) = trace.get("model_script") or [{"script": {}}]
+    script = recorded["script"]
+
+    def play(request: base.ModelRequest) -> Any:
+        said, done = _question(request)
+        steps = script.get("byText", {}).get(said) or script.get("default")
+        return [*_echo(request)] if steps is None else [*_events(steps[done], pace)]
+
+    return ScriptedModel([play] * MODEL_CALLS)
+
+
+MODEL_CALLS = 10
+
+
+def _question(request: base.ModelRequest) -> tuple[str, int]:
+    """The last question and how many steps have answered it."""
+    done = 0
+    for message in reversed(request.messages):
+        if isinstance(message, UserMessage):
+            (said,) = message.content
+            assert isinstance(said, TextContent)
+            return said.text, done
+        done += isinstance(message, AssistantMessage)
+    raise AssertionError("no question")
+
+
+def _events(parts: list[dict[str, Any]], pace: Pace) -> Iterator[base.ModelEvent | Gate]:
     for part in parts:
         if part["type"] == "repeat":
-            # The recording was cancelled in here: say what was heard then, and wait for the stop.
-            delta = part["part"]
-            yield from (
-                base.TextDelta(delta["id"], delta["delta"].format(i=i)) for i in range(deltas_seen)
-            )
-            yield Gate()
+            for i in range(part["n"]):
+                yield pace.gate()
+                yield base.TextDelta(part["part"]["id"], part["part"]["delta"].format(i=i))
         elif (event := _event(part)) is not None:
             yield event
 

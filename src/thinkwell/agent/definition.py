@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from thinkwell.core.errors import AgentDefinitionError
+from thinkwell.hooks.registry import ALIASES
 from thinkwell.tools.tool import is_tool
 from thinkwell.wire.naming import kebab_case
 
@@ -30,6 +31,11 @@ def check_class(cls: type, base: type) -> None:
         raise AgentDefinitionError(
             f"{cls.__name__} defines __init__, but agents are woken by the host and take no "
             "arguments. Set things up in `async def on_start(self)` instead."
+        )
+    for alias in ALIASES.keys() & vars(cls).keys():
+        raise AgentDefinitionError(
+            f"{cls.__name__}.{alias} would never be called: as a method the moment is named "
+            f"{ALIASES[alias]!r}. {alias!r} works with `add_hook` and `@hook`."
         )
     for name, member in vars(cls).items():
         if is_tool(member) and hasattr(base, name):

@@ -7,16 +7,19 @@ Whatever a client sends, nothing is raised to the edge and the connection stays 
 from __future__ import annotations
 
 import logging
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
+from thinkwell.agent.intake import Plan, read_policy
+from thinkwell.agent.interactions import approval_answer, result_answer
 from thinkwell.agent.turns import Turns
-from thinkwell.core.errors import ThinkwellError
+from thinkwell.core.errors import ThinkwellError, ToolDefinitionError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ChatErrorContext
 from thinkwell.live.watchers import Watcher
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.sanitize import strip_reserved_metadata
 from thinkwell.messages.validate import check_message
+from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import TurnRequest
 from thinkwell.wire import encode
 from thinkwell.wire.decode import decode_frame
@@ -47,6 +50,7 @@ class ChatConnection:
     def __init__(self, turns: Turns, watcher: Watcher) -> None:
         self._turns = turns
         self._watcher = watcher
+        self._policy = read_policy(turns.parts.agent.message_concurrency)
 
     async def receive(self, data: str | bytes) -> None:
         """Act on one message of the client."""
@@ -60,7 +64,6 @@ class ChatConnection:
         self._turns.live.disconnect(self._watcher)
 
     async def _act(self, data: str | bytes) -> None:
-        live, watcher = self._turns.live, self._watcher
         frame = decode_frame(data)
         match frame:
             case ChatRequest():
@@ -70,16 +73,31 @@ class ChatConnection:
             case ChatCancel(id=request_id):
                 await self._turns.cancel(request_id, "stopped by the user")
             case ChatClear():
-                await self._turns.clear(but=watcher.id)
+                await self._turns.clear(but=self._watcher.id)
+            case ToolResult():
+                await self._tool_result(frame)
+            case ToolApproval():
+                await self._approval(frame)
+            case _:
+                await self._act_beside_chat(frame)
+
+    async def _act_beside_chat(
+        self,
+        frame: ResumeRequest | ResumeAck | ClientMessages | StateUpdate | RpcCall | NotProtocol,
+    ) -> None:
+        watcher = self._watcher
+        match frame:
             case ResumeRequest(probe_id=probe_id):
-                live.resume_request(watcher, probe_id)
+                self._turns.live.resume_request(watcher, probe_id)
             case ResumeAck(id=request_id):
-                await live.resume(watcher, request_id)
+                await self._turns.live.resume(watcher, request_id)
+            case ClientMessages():
+                log.debug("a client sent its transcript; the server's counts")
             case StateUpdate():
                 watcher.send(encode.state_error("State update rejected"))
             case RpcCall():
                 watcher.send(encode.rpc_error(frame.id, f"Method {frame.method} is not callable"))
-            case ToolResult() | ToolApproval() | ClientMessages() | NotProtocol():
+            case NotProtocol():
                 pass
             case _:
                 assert_never(frame)
@@ -90,16 +108,58 @@ class ChatConnection:
         except ValueError as error:
             await self._refuse(frame.id, str(error))
             return
+        async with self._turns.intake:  # two tabs at once: the second sees the first in line
+            await self._accept(frame, messages)
+
+    async def _accept(self, frame: ChatRequest, messages: tuple[UIMessage, ...]) -> None:
         regenerate = frame.trigger == "regenerate-message" and messages
+        plan = Plan() if regenerate else self._turns.plan(self._policy)
+        if plan.drop:
+            await self._drop(frame.id)
+            return
         request = TurnRequest(
             trigger="ws-chat",
             request_id=frame.id,
             messages=messages,
             branch_from=messages[-1]["id"] if regenerate else None,
             body=frame.body or None,
+            client_tools=None if frame.client_tools is None else _tools(frame.client_tools),
             message_ids=trailing_user_ids(messages),
+            supersedes=tuple(ticket.record for ticket in plan.supersedes),
+            not_before=plan.not_before,
+            steer=plan.steer,
         )
-        await self._turns.ask(request, origin=self._watcher.id)
+        admission, ticket = await self._turns.ask(request, origin=self._watcher.id)
+        if ticket is None:  # sent twice: the sender may have missed what became of it
+            await self._turns.live.tell_again(self._watcher, admission.record)
+
+    async def _drop(self, request_id: str) -> None:
+        """Policy `drop`: nothing is stored; the sender gets the transcript back (spec/01 §8.1)."""
+        transcript = await self._turns.transcript(growing=True)
+        self._watcher.send(
+            encode.chat_messages(transcript),
+            encode.done(request_id, message_ids=(), outcome="skipped", continuation=False),
+        )
+
+    async def _tool_result(self, frame: ToolResult) -> None:
+        failed = frame.state == "output-error"
+        value: dict[str, Any] = {"error": frame.error_text} if failed else {"output": frame.output}
+        answer = result_answer(
+            frame.tool_call_id,
+            **value,
+            auto_continue=frame.auto_continue,
+            client_tools=None if frame.client_tools is None else _tools(frame.client_tools),
+        )
+        await self._turns.answer(answer, origin=self._watcher.id)
+
+    async def _approval(self, frame: ToolApproval) -> None:
+        answer = approval_answer(
+            frame.tool_call_id,
+            approved=frame.approved,
+            reason=frame.reason,
+            auto_continue=frame.auto_continue,
+        )
+        await self._turns.answer(answer, origin=self._watcher.id)
 
     async def _refuse(self, request_id: str | None, reason: str) -> None:
         """A request that cannot run: nothing is stored; its sender is told (spec/01 §3.3 ★,
@@ -113,6 +173,7 @@ class ChatConnection:
             continuation=False,
             agent=parts.agent_ref,
             abort_signal=AbortSignal(),
+            error=error,
             stage="parse",
             messages_persisted=False,
             partial=None,
@@ -132,6 +193,23 @@ def trailing_user_ids(messages: tuple[UIMessage, ...]) -> tuple[str, ...]:
             break
         ids.append(message["id"])
     return tuple(reversed(ids))
+
+
+def _tools(schemas: list[Any]) -> tuple[dict[str, Any], ...]:
+    """The client's tools by name, the last of a name winning; what is no tool is left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for schema in schemas:
+        if isinstance(schema, dict):
+            fields = cast("dict[str, Any]", schema)
+            try:
+                made = client_tool(
+                    fields.get("name"), fields.get("description"), fields.get("parameters")
+                )
+            except ToolDefinitionError as error:
+                log.warning("a client tool was left out: %s", error)
+                continue
+            found[made.name] = fields
+    return tuple(found.values())
 
 
 def _incoming(value: Any) -> UIMessage:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 from thinkwell.core.ids import new_id
 from thinkwell.core.json import clean_text
 from thinkwell.messages.message import UIMessage, user_message
 from thinkwell.messages.validate import check_message
 
+MessageInput: TypeAlias = str | UIMessage | Sequence[UIMessage]
+"""What starts a turn: a text, a message, or several."""
 
-def as_messages(value: str | UIMessage | Sequence[UIMessage]) -> tuple[UIMessage, ...]:
+
+def as_messages(value: MessageInput) -> tuple[UIMessage, ...]:
     """A text becomes a user message; messages are checked.
 
     Raises `ValueError` that says what is wrong.
@@ -20,3 +23,8 @@ def as_messages(value: str | UIMessage | Sequence[UIMessage]) -> tuple[UIMessage
         return (user_message(new_id(), clean_text(value)),)
     messages = (value,) if isinstance(value, Mapping) else value
     return tuple(check_message(message) for message in cast("Sequence[UIMessage]", messages))
+
+
+def is_empty(value: MessageInput) -> bool:
+    """Whether there is nothing to answer."""
+    return len(value) == 0

@@ -1,56 +1,88 @@
-"""`Think`: the chat agent users subclass. A facade: settings, overrides, hooks, verbs; bodies
-delegate.
+"""`Think`: the chat agent users subclass. A facade: settings, overrides, verbs; bodies delegate.
 
-The hooks' docstrings say when each fires relative to storage and frames; `docs/the-turn.md` shows
-them in order.
+The hooks are in `lifecycle.py`, their registration in `registration.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, ClassVar, Literal, Self, Unpack, overload
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.inputs import as_messages
+from thinkwell.agent.agent_events import AgentEvent, AgentResponse
+from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
+from thinkwell.agent.entry import (
+    ChatOptions,
+    ChatRequest,
+    OnEvent,
+    TurnOptions,
+    chat,
+    chat_stream,
+    chat_to_callback,
+    check_run_turn,
+    run_and_wait,
+    run_turn,
+    wait_until_stable,
+)
+from thinkwell.agent.history_view import HistoryView
+from thinkwell.agent.inputs import MessageInput, as_messages, is_empty
+from thinkwell.agent.interactions import approval_answer, result_answer
+from thinkwell.agent.lifecycle import Lifecycle
+from thinkwell.agent.plugins import Cleanup, use
+from thinkwell.agent.registration import Registration
 from thinkwell.agent.turn_info import Submission, TurnInfo
 from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
-from thinkwell.core.signal import AbortSignal, Disposer
-from thinkwell.hooks.answers import StepConfig, ToolDecision, TurnConfig
-from thinkwell.hooks.contexts import (
-    ChatErrorContext,
-    ChatResponse,
-    ChunkContext,
-    StepContext,
-    StepFinishContext,
-    ToolCallContext,
-    ToolResultContext,
-    TurnContext,
-)
+from thinkwell.core.signal import AbortSignal
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.session.session import Session
+from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.admission import TurnRequest, refuse_nested
 from thinkwell.turn.ending import TurnResult
 from thinkwell.turn.ticket import InputFunction
 
-MessageInput = str | UIMessage | Sequence[UIMessage]
-"""What starts a turn: a text, a message, or several."""
+DEFAULT_PROMPT = (
+    "You are a helpful assistant. Answer plainly and to the point, say so when you do not know "
+    "something, and ask when a request can be read in more than one way."
+)
 
 
-class Think(Agent):
+class Think(Lifecycle, Registration, Agent):
     """A chat agent whose turns are durable. Name a `model`; everything else has a default."""
 
     model: ClassVar[Any] = None
     """The model or its name, e.g. `"openai-chat:gpt-4o-mini"`. Or override `get_model`."""
-    system_prompt: ClassVar[str] = "You are a helpful assistant."
+    system_prompt: ClassVar[str] = DEFAULT_PROMPT
     """The system prompt. Or override `get_system_prompt`."""
     max_steps: int = 10
     """Model calls a turn may make."""
+    on_max_steps: Literal["stop", "error", "answer"] = "stop"
+    """What happens at the cap: stop, fail the turn, or one more step without tools."""
+    max_retries: int = 2
+    """How often a failed model call is tried again while nothing of it was sent."""
+    message_concurrency: str | Mapping[str, Any] = "queue"
+    """What happens to a message that arrives while a turn runs: queue, latest, merge, drop,
+    debounce or steer."""
+    tool_execution: Literal["parallel", "sequential"] = "parallel"
+    """How the tool calls of one step run."""
+    send_reasoning: bool = True
+    """Whether clients see reasoning."""
+    store_reasoning: bool = True
+    """Whether reasoning is stored with the answer."""
+    strict_hooks: bool = False
+    """Whether what an observer or a tool hook raises fails the turn."""
+    chat_stream_stall_timeout: float = 0.0
+    """Seconds without a chunk after which the model call is begun anew; 0 means never."""
     hydration_byte_budget: int = 24 * 1024 * 1024
     """How much stored history a turn reads for the model, newest first; at least four messages."""
+    max_tool_output_chars: int = 100_000
+    """How long a tool's result may be; a longer one is shortened with a note."""
+    max_turn_chain: int = 25
+    """How many turns may start one another in their end hooks."""
     cancel_grace: float = 1.0
     """Seconds a tool gets to see a stop before its task is cancelled."""
     expose_errors: bool = False
@@ -60,7 +92,10 @@ class Think(Agent):
 
     session: Session
     """The message tree of this agent."""
+    scopes: ScopeRegistry
+    """Groups of tools and context that come and go while the agent is awake."""
     _turns: Turns
+    _history: HistoryView | None = None
 
     # What to override
 
@@ -78,71 +113,36 @@ class Think(Agent):
         return self.system_prompt
 
     def get_tools(self) -> Any:
-        """More tools for the next turn, by name, beside the methods decorated with `@tool`; may be
-        async.
+        """More tools for the next turn, by name, beside the methods decorated with `@tool`.
+
+        May be async.
         """
         no_tools: Mapping[str, Tool] = {}
         return no_tools
 
-    # Hooks, in the order of a turn
+    async def use(self, plugin: Callable[[Self], Any]) -> Cleanup | None:
+        """Let a plugin, `fn(agent)`, add hooks and scopes; it may be async.
 
-    def configure_session(self, session: Session) -> Any:
-        """Called once when the agent wakes, before `on_start`.
-
-        Returns the session to use; may be async.
+        What it returns removes it again. If the plugin raises, nothing of it stays.
         """
-        return session
-
-    def before_turn(self, ctx: TurnContext) -> TurnConfig | dict[str, Any] | Any | None:
-        """The prompt is assembled, the input stored, the model not called.
-
-        May change this turn. A raise fails it.
-        """
-
-    def before_step(self, ctx: StepContext) -> StepConfig | dict[str, Any] | Any | None:
-        """Before every model call. May change this step. A raise fails the turn."""
-
-    def on_chunk(self, ctx: ChunkContext) -> Any:
-        """For every chunk, before it is stored and sent."""
-
-    def before_tool_call(self, ctx: ToolCallContext) -> ToolDecision | dict[str, Any] | Any | None:
-        """Input is valid, the tool has not run.
-
-        Allow, change, block or substitute. A raise keeps the tool from running.
-        """
-
-    def after_tool_call(self, ctx: ToolResultContext) -> Any:
-        """Once per call, before its result is stored and sent."""
-
-    def on_step_finish(self, ctx: StepFinishContext) -> Any:
-        """The step's tools are settled and stored."""
-
-    def on_chat_error(self, error: Exception | str, ctx: ChatErrorContext) -> Any:
-        """The turn failed; its end is not stored yet.
-
-        Return another error or text to replace it.
-        """
-
-    def on_chat_response(self, ctx: ChatResponse) -> Any:
-        """Stored, told, and free for the next turn: a new turn may be started here."""
-
-    def add_hook(
-        self, event: str, call: Callable[..., Any], *, name: str | None = None
-    ) -> Disposer:
-        """Register `call` for a moment of every turn, after the class's own method. Returns a
-        disposer.
-
-        Registrations last as long as the agent is awake; put permanent ones into `on_start`.
-        """
-        return self._turns.parts.hooks.registry.add(event, call, name=name)
+        return await use(self, plugin)
 
     # Turns
 
-    async def run(self, input: MessageInput, *, signal: AbortSignal | None = None) -> TurnResult:
+    async def run(
+        self,
+        input: MessageInput,
+        *,
+        signal: AbortSignal | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> TurnResult:
         """Run a turn and wait for its result. Errors are in the result, they are not raised."""
-        return await self._run_and_wait(
-            "run", TurnRequest(trigger="programmatic", messages=as_messages(input)), signal
+        if is_empty(input):
+            return TurnResult(request_id="", status="skipped", message=None)
+        request = TurnRequest(
+            trigger="programmatic", messages=as_messages(input), metadata=metadata
         )
+        return await run_and_wait(self._turns, request, call="run", signal=signal)
 
     async def save_messages(
         self,
@@ -152,13 +152,16 @@ class Think(Agent):
     ) -> TurnResult:
         """Add messages and answer them.
 
-        A function gets the transcript inside the turn's slot and returns them.
+        A function gets the transcript inside the turn's slot and returns them. An empty list runs
+        the model on what is there.
         """
         if callable(messages):
             request = TurnRequest(trigger="programmatic", function_input=True)
-            return await self._run_and_wait("save_messages", request, signal, messages)
+            return await run_and_wait(
+                self._turns, request, call="save_messages", signal=signal, input_function=messages
+            )
         request = TurnRequest(trigger="programmatic", messages=as_messages(messages))
-        return await self._run_and_wait("save_messages", request, signal)
+        return await run_and_wait(self._turns, request, call="save_messages", signal=signal)
 
     async def submit(
         self,
@@ -173,12 +176,11 @@ class Think(Agent):
         The same id or key again gives the first submission with `accepted=False`. Look at it with
         `get_turn`, stop it with `cancel_chat`.
         """
-        messages = as_messages(input)
-        if not messages:
+        if is_empty(input):
             raise ValueError('submit() needs at least one message: `await agent.submit("hello")`.')
         request = TurnRequest(
             trigger="submission",
-            messages=messages,
+            messages=as_messages(input),
             request_id=submission_id,
             idempotency_key=idempotency_key,
             metadata=metadata,
@@ -191,10 +193,7 @@ class Think(Agent):
         )
 
     async def stream(self, input: MessageInput) -> AsyncIterator[Chunk]:
-        """Run a turn and yield its chunks as they become durable.
-
-        Leaving the loop stops the turn.
-        """
+        """Run a turn and yield its chunks as they become durable. Leaving the loop stops it."""
         refuse_nested("stream", self._turns.parts.owner.agent_id)
         request = TurnRequest(trigger="programmatic", messages=as_messages(input))
         _, ticket = await self._turns.ask(request)
@@ -202,11 +201,113 @@ class Think(Agent):
             async for chunk in self._turns.follow(ticket):
                 yield chunk
 
-    async def cancel_chat(self, request_id: str | None = None, reason: str = "cancelled") -> bool:
-        """Stop a turn that runs or waits; without an id, the one that runs.
+    async def continue_last_turn(
+        self, *, body: dict[str, Any] | None = None, signal: AbortSignal | None = None
+    ) -> TurnResult:
+        """Go on with the last answer, in the same message. Skipped if the last word is a user's."""
+        refuse_nested("continue_last_turn", self._turns.parts.owner.agent_id)
+        head = await self.session.get_head()
+        if head is None or head.role != "assistant":
+            return TurnResult(request_id="", status="skipped", message=None, continuation=True)
+        request = TurnRequest(trigger="programmatic", continues=head.id, body=body)
+        return await run_and_wait(self._turns, request, call="continue_last_turn", signal=signal)
 
-        False if there was none.
+    async def steer(self, text: str) -> Submission:
+        """Say something while a turn runs: it stops at its next step, and this is answered next."""
+        request = TurnRequest(trigger="submission", messages=as_messages(text), steer=True)
+        admission, _ = await self._turns.ask(request)
+        return Submission(request_id=admission.record.request_id, status="accepted", accepted=True)
+
+    async def submit_messages(
+        self,
+        messages: MessageInput,
+        *,
+        submission_id: str | None = None,
+        idempotency_key: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Submission:
+        """The same as `submit`."""
+        return await self.submit(
+            messages,
+            submission_id=submission_id,
+            idempotency_key=idempotency_key,
+            metadata=metadata,
+        )
+
+    @overload
+    async def run_turn(
+        self, *, mode: Literal["wait"] = "wait", **options: Unpack[TurnOptions]
+    ) -> TurnResult: ...
+    @overload
+    async def run_turn(
+        self, *, mode: Literal["submit"], **options: Unpack[TurnOptions]
+    ) -> Submission: ...
+    @overload
+    async def run_turn(
+        self, *, mode: Literal["stream"], **options: Unpack[TurnOptions]
+    ) -> ChatOutcome: ...
+    async def run_turn(self, *, mode: str = "wait", **options: Unpack[TurnOptions]) -> Any:
+        """Run a turn: wait for its result, submit it, or stream it to a `callback`.
+
+        `continuation=True`, or the request's body, goes on with the last answer instead of an
+        input. Raises `TypeError` for options that do not go together.
         """
+        given = check_run_turn(mode, options)
+        return await run_turn(self, self._turns, mode, given)
+
+    @overload
+    async def chat(
+        self,
+        message: str | UIMessage,
+        callback: ChatCallback,
+        **options: Unpack[ChatOptions],
+    ) -> ChatOutcome: ...
+    @overload
+    async def chat(
+        self,
+        message: str | UIMessage,
+        callback: None = None,
+        *,
+        on_event: OnEvent | None = None,
+        **options: Unpack[ChatOptions],
+    ) -> AgentResponse: ...
+    async def chat(
+        self,
+        message: str | UIMessage,
+        callback: ChatCallback | None = None,
+        *,
+        on_event: OnEvent | None = None,
+        **options: Unpack[ChatOptions],
+    ) -> ChatOutcome | AgentResponse:
+        """Run a turn for a message.
+
+        With a callback its chunks and its end go there. Without one the answer is returned, and
+        errors are raised: `AbortedError`, `MaxStepsError`, whatever ended the turn. `on_event` gets
+        its events. `client_tools` are tools of this turn only; `on_client_tool_call` runs them.
+        """
+        request = ChatRequest(input=message, **options)
+        if callback is not None:
+            return await chat_to_callback(self._turns, request, callback)
+        return await chat(self._turns, request, on_event)
+
+    async def chat_stream(
+        self, message: str | UIMessage, *, signal: AbortSignal | None = None
+    ) -> AsyncGenerator[AgentEvent]:
+        """Run a turn and yield its events. Leaving the loop stops it; errors are raised at the end.
+
+        Close it when you leave early: `async with contextlib.aclosing(...)`.
+        """
+        request = ChatRequest(input=message, signal=signal)
+        async with aclosing(chat_stream(self._turns, request)) as events:
+            async for event in events:
+                yield event
+
+    async def wait_until_stable(self, timeout: float | None = None) -> bool:
+        """Wait until nothing runs, waits in line or waits for an answer. False when time is up."""
+        return await wait_until_stable(self._turns, self.has_pending_interaction, timeout)
+
+    async def cancel_chat(self, request_id: str | None = None, reason: str = "cancelled") -> bool:
+        """Stop a turn that runs or waits; without an id, the one that runs. False if none did."""
         if request_id is None:
             return await self._turns.cancel_running(reason)
         return await self._turns.cancel(request_id, reason)
@@ -217,6 +318,34 @@ class Think(Agent):
         if record is None:
             raise TurnNotFoundError(request_id)
         return TurnInfo.from_record(record)
+
+    # Answers from outside
+
+    async def add_tool_result(self, tool_call_id: str, **answer: Any) -> bool:
+        """Answer a client tool: `output=` or `error=`. False if nothing waited for it.
+
+        Once no call of the answer waits any more, the turn goes on, unless `auto_continue=False`.
+        """
+        return await self._turns.answer(result_answer(tool_call_id, **answer))
+
+    async def respond_to_approval(
+        self,
+        tool_call_id: str,
+        approved: bool,  # noqa: FBT001 - the decision itself
+        *,
+        reason: str | None = None,
+        auto_continue: bool = True,
+    ) -> bool:
+        """Allow or refuse a call that waits for a person. False if nothing waited for it."""
+        return await self._turns.answer(
+            approval_answer(
+                tool_call_id, approved=approved, reason=reason, auto_continue=auto_continue
+            )
+        )
+
+    async def has_pending_interaction(self) -> bool:
+        """Whether a call waits for a client or a person."""
+        return await self._turns.has_pending_interaction()
 
     # Messages
 
@@ -232,26 +361,23 @@ class Think(Agent):
         await self.session.add_messages(messages, parent_id, mode=mode)
         if broadcast and not self._turns.busy:
             await self._turns.live.send_transcript()
+        self._turns.changes.tell()
 
     async def get_messages(self) -> list[UIMessage]:
         """The messages of the active path, oldest first."""
         return await self.session.get_history()
 
+    @property
+    def history(self) -> HistoryView:
+        """The conversation as a flat list of model messages, to read, watch and replace."""
+        if self._history is None:
+            self._history = HistoryView(self._turns)
+        return self._history
+
     async def clear_messages(self) -> None:
-        """Forget the conversation: the running turn stops, waiting ones are skipped, clients are
-        cleared.
-        """
+        """Forget the conversation: what runs stops, what waits is skipped, clients are cleared."""
         await self._turns.clear()
 
-    async def _run_and_wait(
-        self,
-        call: str,
-        request: TurnRequest,
-        signal: AbortSignal | None,
-        input_function: InputFunction | None = None,
-    ) -> TurnResult:
-        refuse_nested(call, self._turns.parts.owner.agent_id)
-        _, ticket = await self._turns.ask(request, input_function=input_function, signal=signal)
-        if ticket is None:
-            raise RuntimeError("a turn with a new id was known before")
-        return await self._turns.wait(ticket)
+    async def reset_turn_state(self) -> None:
+        """Stop what runs and skip what waits. Messages stay."""
+        await self._turns.reset()

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
+from thinkwell.agent.changes import Changes
+from thinkwell.agent.intake import Plan, Policy, plan_intake
+from thinkwell.agent.interactions import Answer, apply_answer, tell_answer, waits_for_outside
+from thinkwell.agent.resetting import next_generation
+from thinkwell.agent.tail import follow
 from thinkwell.core import json
-from thinkwell.core.errors import HostClosedError
+from thinkwell.core.errors import HostClosedError, TurnChainError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
@@ -33,11 +39,13 @@ from thinkwell.journal.turns import (
 )
 from thinkwell.live.live import EndedStream, Live, TerminalRecord
 from thinkwell.messages.chunks import Chunk
-from thinkwell.store.base import Transaction
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.visible import visible_text
+from thinkwell.tools.tool import Tool
 from thinkwell.turn.admission import Admission, TurnRequest, admit, is_inside_turn
 from thinkwell.turn.ending import TurnOutcome, TurnResult
 from thinkwell.turn.face import Parts
-from thinkwell.turn.notify import notify, redeliver, result_of
+from thinkwell.turn.notify import chain_depth, notify, redeliver, result_of
 from thinkwell.turn.queue import TurnQueue
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.settle import SAFE_ERROR
@@ -52,8 +60,21 @@ class Turns:
 
     def __init__(self, tasks: TaskOwner, generation: int) -> None:
         self._tasks = tasks
-        self._queue = TurnQueue(run=self._run, stale=self._skip, tasks=tasks, generation=generation)
+        self._queue = TurnQueue(
+            run=self._run,
+            stale=self._skip,
+            tasks=tasks,
+            generation=generation,
+            pause=self._pause_before,
+        )
+        self.running: RunningTurn | None = None
+        """The turn that holds the slot."""
+        self._continuation_origin: str | None = None
         self.live = Live(self.transcript, self._find_ended)
+        self.intake = asyncio.Lock()
+        """Held while a submit is judged by the concurrency policy and accepted."""
+        self.changes = Changes()
+        """Told when messages or waiting calls may have changed."""
         self._closed = False
         self._parts: Parts | None = None
 
@@ -75,34 +96,75 @@ class Turns:
         request: TurnRequest,
         *,
         input_function: InputFunction | None = None,
+        tools: Mapping[str, Tool] | None = None,
         origin: str | None = None,
         signal: AbortSignal | None = None,
     ) -> tuple[Admission, Ticket | None]:
         """Accept a turn and put it in line. No ticket if it was known before."""
         if self._closed:
             raise HostClosedError("The app is stopping and accepts no new turns.")
-        return await run_to_the_end(self._accept(request, input_function, origin, signal))
+        depth = chain_depth.get()
+        if depth > self.parts.agent.max_turn_chain:
+            raise TurnChainError(depth)
+        make = partial(Ticket, input_function=input_function, tools=tools, depth=depth)
+        return await run_to_the_end(self._accept(request, make, origin, signal))
 
     async def _accept(
         self,
         request: TurnRequest,
-        input_function: InputFunction | None,
+        make: Callable[[TurnRecord], Ticket],
         origin: str | None,
         signal: AbortSignal | None,
     ) -> tuple[Admission, Ticket | None]:
         admission = await admit(self.parts, request, self._queue.generation)
         if not admission.accepted:
             return admission, None
-        ticket = Ticket(admission.record, input_function)
+        ticket = make(admission.record)
         if signal is not None:
             stop = signal.add_listener(lambda reason: self._cancel_soon(ticket, reason))
             ticket.result.add_done_callback(lambda _: stop())
-        self.live.accepted(admission.record, origin)
-        self._queue.put(ticket)
-        await self.live.send_transcript(but=origin)
+        await self._leave_line(request.supersedes)
+        await self._line_up(ticket, origin)
         crash_here("c1")
-        self._queue.wake()
         return admission, ticket
+
+    async def _line_up(self, ticket: Ticket, origin: str | None) -> None:
+        self.live.accepted(ticket.record, origin)
+        self._queue.put(ticket)
+        try:
+            if not ticket.record.continuation:
+                await self.live.send_transcript(but=origin)
+        finally:
+            self._queue.wake()
+
+    async def _leave_line(self, superseded: Sequence[TurnRecord]) -> None:
+        """Turns whose place another one took: their requesters hear the end."""
+        for record in superseded:
+            ticket = self._queue.find(record.request_id)
+            if ticket is not None and ticket is not self._queue.active:
+                self._queue.remove(ticket)
+                await self._end_unrun(ticket, "superseded")
+
+    def plan(self, policy: Policy) -> Plan:
+        """What to do with a submit that arrives now."""
+        current = self._queue.generation
+        line = [t for t in self._queue.tickets() if t.record.generation == current]
+        return plan_intake(policy, line, self.parts.clock.now())
+
+    async def answer(self, answer: Answer, *, origin: str | None = None) -> bool:
+        """Apply a tool result or a decision from outside. False if nothing waited for it."""
+        answered = await run_to_the_end(apply_answer(self.parts, lambda: self.running, answer))
+        if answered.message is None:
+            return False
+        crash_here("c15")
+        self.live.updated(answered.message)
+        self.changes.tell()
+        await tell_answer(self.parts, answer, answered)
+        if answered.continuation is not None:
+            await self._line_up(Ticket(answered.continuation), origin)
+        elif self.running is not None and answer.auto_continue:
+            self._continuation_origin = origin
+        return True
 
     async def wait(self, ticket: Ticket) -> TurnResult:
         """Wait for the result. Cancelling the task that waits stops the turn."""
@@ -112,26 +174,10 @@ class Turns:
             self._cancel_soon(ticket, "the caller was cancelled")
             raise
 
-    async def follow(self, ticket: Ticket) -> AsyncIterator[Chunk]:
+    def follow(self, ticket: Ticket) -> AsyncIterator[Chunk]:
         """The chunks of a turn as they become durable. Leaving the iteration stops the turn."""
-        news = asyncio.Event()
-        ticket.result.add_done_callback(lambda _: news.set())
-        ticket.on_log(lambda log: log.subscribe(lambda _first, _bodies: news.set()))
-        told = 0
-        try:
-            while True:
-                ended = ticket.result.done()
-                for body in ticket.written_from(told):
-                    told += 1
-                    yield json.loads(body)
-                if ended:
-                    break
-                news.clear()
-                if not ticket.result.done() and not ticket.written_from(told):
-                    await news.wait()
-        finally:
-            if not ticket.result.done():
-                await self.cancel(ticket.record.request_id, "the reader left the stream")
+        reason = "the reader left the stream"
+        return follow(ticket, partial(self.cancel, ticket.record.request_id, reason))
 
     async def cancel(self, request_id: str, reason: str) -> bool:
         """Stop a turn: recorded first, so that a crash does not revive it."""
@@ -152,33 +198,25 @@ class Turns:
         return active is not None and await self.cancel(active.record.request_id, reason)
 
     async def clear(self, *, but: str | None = None) -> None:
-        """Forget the conversation: a new generation; what runs stops, what waits is skipped
-        (spec/01 §8.3).
-        """
+        """Forget the conversation (spec/01 §8.3)."""
+        await self.reset(forget=True)
+        self.live.cleared(but)
+        self.changes.tell()
+
+    async def reset(self, *, forget: bool = False) -> None:
+        """A new generation: what runs stops, what waits is skipped (spec/02 §3.5)."""
         parts = self.parts
-
-        async def store(tx: Transaction) -> int:
-            agent = {"agent": parts.owner.agent_id}
-            row = await tx.fetch_one("bump_generation", {"id": parts.owner.agent_id})
-            generation: int = 0 if row is None else row["generation"]
-            await tx.execute(
-                "skip_older_turns",
-                {**agent, "generation": generation, "settled_at": parts.clock.now()},
-            )
-            await tx.execute("drop_packed_journals", agent)
-            await parts.session.clear(tx)
-            return generation
-
-        generation = await parts.commits.run(parts.owner, store)
+        generation = await parts.commits.run(
+            parts.owner, lambda tx: next_generation(tx, parts, forget=forget)
+        )
         self._queue.generation = max(self._queue.generation, generation)
         stale = [t for t in self._queue.tickets() if t.record.generation < generation]
         for ticket in stale:
             ticket.controller.abort("cleared")
-        # Ends go out before the clear: after it, a client would show an empty answer. Inside a turn
+        # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
         # nobody can wait for them: they come when this turn has left its slot.
         if stale and not is_inside_turn(parts.owner.agent_id):
             await asyncio.wait([ticket.result for ticket in stale])
-        self.live.cleared(but)
 
     async def recover(self) -> None:
         """After a start: unsettled turns go back in line, owed hooks are delivered again."""
@@ -200,19 +238,24 @@ class Turns:
         """The row of a turn."""
         return await find_turn(self.parts.store, self.parts.owner.agent_id, request_id)
 
-    async def transcript(self) -> list[str]:
+    async def transcript(self, *, growing: bool = False) -> list[str]:
         """What every client should show, encoded: the active path, then accepted inputs (DESIGN
-        §8.1).
+        §8.1). With `growing`, the answer that streams now too.
         """
         stored = await self.parts.session.get_stored_history()
-        known = {message.id for message in stored}
-        waiting = [
-            json.dumps(message)
-            for ticket in self._queue.tickets()
-            for message in ticket.record.input
-            if message["id"] not in known
-        ]
-        return [message.text for message in stored] + waiting
+        shown = {message.id: message.text for message in stored}
+        running = self.running
+        if growing and running is not None and running.fold.message["parts"]:
+            shown[running.message_id] = json.dumps(running.fold.message)
+        for ticket in self._queue.tickets():
+            for message in ticket.record.input:
+                if message["id"] not in shown:
+                    shown[message["id"]] = json.dumps(message)
+        return [visible_text(text) for text in shown.values()]
+
+    async def has_pending_interaction(self) -> bool:
+        """Whether a call waits for a client or a person."""
+        return await waits_for_outside(self.parts, self.running)
 
     @property
     def busy(self) -> bool:
@@ -239,7 +282,8 @@ class Turns:
         record = msgspec.structs.replace(
             ticket.record, message_id=ticket.record.message_id or new_id()
         )
-        turn = RunningTurn(record, self.parts, ticket.controller.signal)
+        turn = RunningTurn(record, self.parts, ticket.controller.signal, ticket.tools)
+        self.running = turn
         began = self.parts.clock.monotonic()
         facts = {
             "request_id": record.request_id,
@@ -253,6 +297,8 @@ class Turns:
         except Exception as error:  # noqa: BLE001 - the queue goes on, and nobody waits for ever
             await self._fail(ticket, record, error)
             return
+        finally:
+            self.running = None
         self.parts.bus.emit(
             "chat:turn:finish",
             **facts,
@@ -260,6 +306,9 @@ class Turns:
             duration_ms=(self.parts.clock.monotonic() - began) * 1000,
             error=outcome.error,
         )
+        if outcome.continuation is not None:
+            origin, self._continuation_origin = self._continuation_origin, None
+            await self._line_up(Ticket(outcome.continuation), origin)
         self._tasks.spawn(self._finish(ticket, outcome), name="notify")
 
     async def _fail(self, ticket: Ticket, record: TurnRecord, error: Exception) -> None:
@@ -267,15 +316,18 @@ class Turns:
         log.critical("a turn broke", exc_info=error, extra={"action": "turn"})
         told = msgspec.structs.replace(record, status="error", error=repr(error))
         await self.live.ended(told, SAFE_ERROR)
+        ticket.tell_end(told)
         if not ticket.result.done():
             ticket.result.set_exception(error)
             ticket.result.exception()  # seen: nobody may be waiting
 
     async def _finish(self, ticket: Ticket, outcome: TurnOutcome) -> None:
         """After the slot: hooks, then whoever waits."""
+        ticket.outcome = outcome
         try:
-            await notify(self.parts, outcome)
+            await notify(self.parts, outcome, depth=ticket.depth)
         finally:
+            self.changes.tell()
             if not ticket.result.done():
                 ticket.result.set_result(result_of(outcome))
 
@@ -287,26 +339,50 @@ class Turns:
         await parts.commits.run(
             parts.owner, lambda tx: settle_turn(tx, ticket.record, end, now=parts.clock.now())
         )
-        record = msgspec.structs.replace(ticket.record, status="skipped", stop_reason="cleared")
+        await self._end_unrun(ticket, "cleared")
+
+    async def _end_unrun(self, ticket: Ticket, reason: str) -> None:
+        record = msgspec.structs.replace(ticket.record, status="skipped", stop_reason=reason)
         await self.live.ended(record, None)
-        message_id = record.message_id or ""
-        outcome = TurnOutcome(
-            record=record, message={"id": message_id, "role": "assistant", "parts": []}
-        )
-        ticket.result.set_result(result_of(outcome))
+        ticket.tell_end(record)
+        message: UIMessage = {"id": record.message_id or "", "role": "assistant", "parts": []}
+        if not ticket.result.done():
+            ticket.result.set_result(result_of(TurnOutcome(record=record, message=message)))
 
     # What its own turns tell (TurnOutput)
 
     def started(self, record: TurnRecord, log: TurnLog) -> None:
         """See `TurnOutput`."""
         self.live.started(record, log)
+        self.changes.tell()
         ticket = self._queue.find(record.request_id)
         if ticket is not None:
             ticket.log_started(log)
 
+    def updated(self, message: UIMessage) -> None:
+        """See `TurnOutput`."""
+        self.live.updated(message)
+
+    def steering_waits(self) -> bool:
+        """See `TurnOutput`."""
+        return any(ticket.record.steer for ticket in self._queue.tickets()[1:])
+
+    async def transcript_changed(self) -> None:
+        """See `TurnOutput`."""
+        await self.live.send_transcript()
+
     async def ended(self, record: TurnRecord, error: str | None) -> None:
         """See `TurnOutput`."""
         await self.live.ended(record, error)
+        ticket = self._queue.find(record.request_id)
+        if ticket is not None:
+            ticket.tell_end(record)
+        self.changes.tell()
+
+    def _pause_before(self, ticket: Ticket) -> float:
+        """How long a debounced turn must still wait."""
+        not_before = ticket.record.not_before
+        return 0.0 if not_before is None else not_before - self.parts.clock.now()
 
     def _cancel_soon(self, ticket: Ticket, reason: str) -> None:
         ticket.controller.abort(reason)

@@ -5,11 +5,13 @@ The only place that knows them all.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from inspect import isawaitable
 from typing import Any
 
 from thinkwell.agent.inbound import ChatConnection
+from thinkwell.agent.making import Made
 from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
 from thinkwell.agent.turns import Turns
@@ -19,7 +21,6 @@ from thinkwell.core.clock import Clock
 from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.hooks.dispatch import Hooks
-from thinkwell.hooks.registry import HookRegistry
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner
 from thinkwell.journal.turns import excuse_attempts
@@ -28,7 +29,6 @@ from thinkwell.models.resolve import ModelPool
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import claim
-from thinkwell.tools.tool import bind_tools
 from thinkwell.turn.face import Parts
 from thinkwell.wire import encode
 
@@ -75,17 +75,19 @@ class Activation:
             )
 
 
-async def wake(cls: type[Think], name: str, around: Surroundings) -> Activation:
-    """Claim the agent, build it, run `configure_session` and `on_start`, then take up unsettled
-    turns.
+async def wake(
+    cls: type[Think], name: str, around: Surroundings, made: Made | None = None
+) -> Activation:
+    """Claim the agent, make it unless it is `made` already, run `configure_session` and
+    `on_start`, then take up unsettled turns.
     """
     agent_id = f"{cls.agent_class}/{name}"
     owned = await claim(
         around.store, agent_id, cls=cls.agent_class, name=name, now=around.clock.now()
     )
     owner = Owner(agent_id, owned.epoch)
-    agent = object.__new__(cls)
-    agent._name = name  # pyright: ignore[reportPrivateUsage] - agents are made here and nowhere else
+    made = made or Made(cls, name)
+    agent = made.agent
     tasks = TaskOwner(agent_id)
     turns = Turns(tasks, owned.generation)
 
@@ -98,21 +100,27 @@ async def wake(cls: type[Think], name: str, around: Surroundings) -> Activation:
     state = cls.initial_state if owned.state is None else json.loads(owned.state)
     agent._state = StateBox(agent_id, state, write, lambda value: _show_state(turns, value))  # pyright: ignore[reportPrivateUsage]
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
+    hooks = Hooks(made.hooks, around.bus, strict=agent.strict_hooks)
     turns.wire(
         Parts(
             agent=agent,
             agent_ref=agent,
-            own_tools=bind_tools(agent),
+            own_tools=made.own_tools,
             owner=owner,
             store=around.store,
             commits=around.commits,
             session=agent.session,
-            hooks=Hooks(HookRegistry(agent, Think), around.bus),
+            hooks=hooks,
             bus=around.bus,
             clock=around.clock,
             output=turns,
+            scopes=made.scopes,
+            sleep=asyncio.sleep,
             resolve_model=around.models.resolve,
         )
+    )
+    made.tell_scopes_to(
+        lambda event, context: tasks.spawn(hooks.observe_end(event, context), name=event)
     )
     await agent.on_start()
     await turns.recover()

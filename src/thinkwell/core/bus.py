@@ -36,7 +36,7 @@ class EventBus:
         self._subscribers[token] = subscriber
         return lambda: self._subscribers.pop(token, None) and None
 
-    def emit(self, name: str, **fields: Any) -> None:
+    def emit(self, name: str, /, **fields: Any) -> None:
         """Tell everybody. Costs nothing when nobody listens."""
         if not self._subscribers:
             return

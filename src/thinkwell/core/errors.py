@@ -8,7 +8,12 @@ ThinkwellError
 │  └─ MissingExtraError        an optional library is not installed; the text names the extra
 ├─ TurnError                   something about one turn
 │  ├─ NestedTurnError          a blocking call from inside a turn of the same agent
+│  ├─ TurnActiveError          the history cannot be replaced while a turn runs or waits
+│  ├─ AbortedError             the turn that `chat` waited for was stopped
 │  ├─ ModelError               the model failed; carries provider, status, retryable
+│  │  └─ ModelTimeoutError     it took longer than the turn allows
+│  ├─ MaxStepsError            the cap of steps was reached and `on_max_steps` is `error`
+│  ├─ TurnChainError           turns that start turns in their hooks went on for too long
 │  ├─ EmptyPromptError         there is nothing to send to the model
 │  ├─ OutputError              the final answer does not fit the output schema
 │  └─ TurnNotFoundError        no turn with that request id
@@ -31,9 +36,9 @@ ThinkwellError
 ├─ SubmissionConflictError     an id and an idempotency key that name different turns
 └─ HostClosedError             the app is not running (or is stopping)
 
-An error text names the wrong call and the right one. Data stays on attributes.
-`AbortTurn` and `FailTurn` end a turn from inside; they are BaseExceptions, so that `except
-Exception` in a tool or hook cannot swallow them.
+An error text names the wrong call and the right one. Data stays on attributes. `AbortTurn` and
+`FailTurn` end a turn from inside; they are BaseExceptions, so that `except Exception` in a tool or
+hook cannot swallow them.
 """
 
 from __future__ import annotations
@@ -85,6 +90,25 @@ class NestedTurnError(TurnError):
         self.call = call
 
 
+class TurnActiveError(TurnError):
+    """The history was to be replaced while a turn runs or waits."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(
+            f"history.{call}() was called while a turn runs or waits. "
+            "Call it between turns: `await agent.wait_until_stable()` first."
+        )
+        self.call = call
+
+
+class AbortedError(TurnError):
+    """The turn that `chat` or `chat_stream` waited for was stopped before its end."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The turn was stopped: {reason}")
+        self.reason = reason
+
+
 class ModelError(TurnError):
     """The model failed. `status` is the provider's HTTP status when there was one."""
 
@@ -102,6 +126,32 @@ class ModelError(TurnError):
         self.status = status
         self.body = body
         self.retryable = retryable
+
+
+class ModelTimeoutError(ModelError):
+    """The model took longer than the turn allows."""
+
+
+class MaxStepsError(TurnError):
+    """The turn reached its cap of steps and `on_max_steps` is `error`."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(
+            f"The turn made {steps} model calls and the model still asks for tools. "
+            "Raise max_steps, or set on_max_steps to 'stop' or 'answer'."
+        )
+        self.steps = steps
+
+
+class TurnChainError(TurnError):
+    """Turns that start turns in their response hooks went on for too long."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__(
+            f"{depth} turns have started one another in on_chat_response. Stop the chain, or raise "
+            "max_turn_chain."
+        )
+        self.depth = depth
 
 
 class EmptyPromptError(TurnError):

@@ -7,15 +7,22 @@ is a value there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import ToolChoice
+from thinkwell.tools.output import Output
+from thinkwell.tools.repair import RepairToolCall
+from thinkwell.tools.stopping import StopCondition
 from thinkwell.tools.tool import Tool
+
+Transform: TypeAlias = Callable[[Chunk], Chunk | None]
+"""Contract: pure and quick; called for every chunk before hooks, storage and clients see it."""
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +57,30 @@ class TurnConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Only these tools are offered; an empty list offers none."""
     tool_choice: ToolChoice | None = None
     max_steps: int | None = None
+    on_max_steps: Literal["stop", "error", "answer"] | None = None
+    """What happens at the cap: stop, fail with `MaxStepsError`, or one more step without tools."""
+    stop_when: StopCondition | Sequence[StopCondition] | None = None
+    """More reasons to stop, asked after each step that called tools."""
+    send_reasoning: bool | None = None
+    """Whether clients see reasoning."""
+    output: Output[Any] | None = None
+    """The structured output the turn must give."""
+    max_retries: int | None = None
+    """How often a failed model call is tried again while nothing of it was sent. Default 2."""
+    timeout: float | Mapping[str, Any] | None = None
+    """Seconds for the turn, or by name: total, step, first_chunk, chunk, tool, tools."""
+    stall_timeout: float | None = None
+    """Seconds without a chunk after which the model call is begun anew; 0 means never."""
     headers: Mapping[str, str] | None = None
+    repair_tool_call: RepairToolCall | None = None
+    """Mends a call with an unknown tool or arguments that do not fit."""
+    transforms: Transform | Sequence[Transform] | None = None
+    """Functions from chunk to chunk, before `on_chunk`; None drops the chunk."""
+    telemetry: Mapping[str, Any] | None = None
+    """Settings of the spans: function_id, metadata, record_inputs, record_outputs, enabled."""
+    runtime_context: Any = None
+    """Anything, handed to tools and `before_step`."""
+    tool_execution: Literal["parallel", "sequential"] | None = None
 
 
 class StepConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +94,9 @@ class StepConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
     messages: Sequence[ModelMessage] | None = None
     active_tools: Sequence[str] | None = None
     tool_choice: ToolChoice | None = None
+    output: Output[Any] | None = None
+    runtime_context: Any = None
+    """Stays for later steps."""
 
 
 class Allow(msgspec.Struct, frozen=True):
@@ -79,9 +112,16 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class Substitute(msgspec.Struct, frozen=True):
-    """Do not run the tool; `output` is its result."""
+    """Do not run the tool; `output` is its result, as if it had been run with `input`."""
 
     output: Any
+    input: Mapping[str, Any] | UnsetType = UNSET
 
 
-ToolDecision: TypeAlias = Allow | Block | Substitute
+class Fail(msgspec.Struct, frozen=True):
+    """Do not run the tool; the call failed with this error."""
+
+    error: Exception | str
+
+
+ToolDecision: TypeAlias = Allow | Block | Substitute | Fail

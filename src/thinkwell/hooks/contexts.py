@@ -17,21 +17,40 @@ from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.models.base import FinishReason, Model, ModelRequest, ToolChoice
+from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool
 
-Stage: TypeAlias = Literal["parse", "turn", "step", "stream", "store", "recovery"]
+Stage: TypeAlias = Literal["parse", "turn", "step", "hook", "stream", "output", "store", "recovery"]
+Classification: TypeAlias = Literal[
+    "context_overflow", "rate_limit", "transient", "fatal", "unknown"
+]
 ToolOutcome: TypeAlias = Literal[
-    "executed", "blocked", "substituted", "errored", "invalid", "unknown", "aborted"
+    "executed",
+    "blocked",
+    "substituted",
+    "failed",
+    "errored",
+    "invalid",
+    "unknown",
+    "disabled",
+    "denied",
+    "aborted",
+    "client",
 ]
 StopReason: TypeAlias = Literal[
     "end",
     "max_steps",
+    "stop_when",
+    "client_tool",
+    "approval",
+    "steered",
     "length",
     "content-filter",
     "other",
     "aborted",
     "error",
     "cleared",
+    "superseded",
     "caller_lost",
 ]
 
@@ -50,6 +69,33 @@ class HookContext(msgspec.Struct, frozen=True, kw_only=True):
     abort_signal: AbortSignal
     """Tells when somebody asked to stop."""
 
+    @property
+    def signal(self) -> AbortSignal:
+        """The same as `abort_signal`."""
+        return self.abort_signal
+
+
+class TurnStartContext(HookContext, frozen=True, kw_only=True):
+    """For `on_turn_start`: the turn has its slot, its input is not stored in the tree yet."""
+
+    message: str | None
+    """The text of the last user message of the input, if there is one."""
+    messages: tuple[UIMessage, ...]
+    """The input."""
+
+
+class MessageContext(HookContext, frozen=True, kw_only=True):
+    """For `on_message`: once per message that enters the conversation the model sees.
+
+    A user message is stored by then; an assistant's and a tool's are durable with their chunks.
+    """
+
+    message: ModelMessage
+    ui_message_id: str
+    """The stored message it belongs to."""
+    step_number: int | None
+    """The step it was made in; None for the input."""
+
 
 class TurnContext(HookContext, frozen=True, kw_only=True):
     """For `before_turn`: the assembled prompt. Input is stored, nothing of the answer is."""
@@ -62,6 +108,30 @@ class TurnContext(HookContext, frozen=True, kw_only=True):
     """Custom fields the client sent with its request."""
     attempt: int
     """0 for the first run of the turn; higher after a crash."""
+    scopes: tuple[Scope, ...] = ()
+    """The registered scopes."""
+    turn_metadata: Mapping[str, Any] | None = None
+    """What the caller attached to the turn."""
+    config: Any = None
+    """What earlier hooks of this moment have chosen, as a `TurnConfig`."""
+
+
+class ResponseCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call in a model's response: `arguments` is the JSON text the model wrote."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+class ModelResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model call came to, as `on_response` sees it and `before_step` may supply it."""
+
+    content: str | None = None
+    reasoning: str | None = None
+    calls: tuple[ResponseCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    metadata: Mapping[str, Any] | None = None
 
 
 class ToolCallInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +194,29 @@ class StepContext(HookContext, frozen=True, kw_only=True):
     tool_choice: ToolChoice
     remaining_steps: int
     """How many steps may still begin, this one included."""
+    runtime_context: Any
+    """What `before_turn` or an earlier `before_step` handed to the tools."""
+    request: ModelRequest
+    """The request as it stands; an earlier hook may have changed it."""
+
+    @property
+    def iteration(self) -> int:
+        """The same as `step_number`."""
+        return self.step_number
+
+
+class ResponseContext(HookContext, frozen=True, kw_only=True):
+    """For `on_response`: the model has answered; no tool has run, the step is not recorded."""
+
+    step_number: int
+    request: ModelRequest
+    """The request that was really used."""
+    response: ModelResponse
+
+    @property
+    def iteration(self) -> int:
+        """The same as `step_number`."""
+        return self.step_number
 
 
 class StepFinishContext(StepResult, frozen=True, kw_only=True):
@@ -141,6 +234,12 @@ class StepFinishContext(StepResult, frozen=True, kw_only=True):
     abort_signal: AbortSignal
     request: ModelRequest
     response: ResponseInfo
+    runtime_context: Any = None
+
+    @property
+    def signal(self) -> AbortSignal:
+        """The same as `abort_signal`."""
+        return self.abort_signal
 
 
 class ChunkContext(HookContext, frozen=True, kw_only=True):
@@ -164,6 +263,46 @@ class ToolCallContext(HookContext, frozen=True, kw_only=True):
     messages: tuple[ModelMessage, ...]
     provider_metadata: Mapping[str, Any] | None
     tool: Tool
+    scope: Scope | None = None
+    """The scope that brought the tool, if one did."""
+    phase: Literal["step", "approved"] = "step"
+    """`approved` when the call runs after a person allowed it."""
+
+    @property
+    def call(self) -> CallInfo:
+        """Id, name and arguments in one."""
+        return CallInfo(id=self.tool_call_id, name=self.tool_name, arguments=self.input)
+
+
+class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call by id, name and the arguments it runs with."""
+
+    id: str
+    name: str
+    arguments: Any
+
+
+class ToolSuccessContext(HookContext, frozen=True, kw_only=True):
+    """For `on_tool_result`: the tool gave a result; nobody has seen it."""
+
+    call: CallInfo
+    original_input: Any
+    tool: Tool
+    scope: Scope | None
+    result: Any
+
+
+class ToolFailureContext(HookContext, frozen=True, kw_only=True):
+    """For `on_tool_error`: the call failed; nobody has seen why.
+
+    `tool` is None for an unknown one.
+    """
+
+    call: CallInfo
+    original_input: Any
+    tool: Tool | None
+    scope: Scope | None
+    error: BaseException
 
 
 class ToolResultContext(HookContext, frozen=True, kw_only=True):
@@ -193,7 +332,11 @@ class ChatErrorContext(HookContext, frozen=True, kw_only=True):
     stored.
     """
 
+    error: Exception
+    """What went wrong."""
     stage: Stage
+    classification: Classification | None = None
+    """What `classify_chat_error` said."""
     messages_persisted: bool
     """Whether the turn's input is in the tree."""
     partial: UIMessage | None
@@ -213,5 +356,31 @@ class ChatResponse(HookContext, frozen=True, kw_only=True):
     usage: Usage
     stop_reason: StopReason
     steps: int
+    output: Any = None
+    """The validated structured output, if one was asked for."""
     redelivered: bool = False
     """True when an earlier delivery may have been cut by a crash."""
+
+
+class ChatDoneContext(HookContext, frozen=True, kw_only=True):
+    """For `on_chat_done`: the turn completed; stored and told."""
+
+    response: ModelResponse
+    """The last step's answer."""
+    message: UIMessage
+    output: Any = None
+
+
+class ChatAbortContext(HookContext, frozen=True, kw_only=True):
+    """For `on_chat_abort`: the turn was stopped or cleared away; stored and told."""
+
+    reason: str
+    message: UIMessage
+    """What had been answered."""
+
+
+class ScopeContext(msgspec.Struct, frozen=True, kw_only=True):
+    """For `on_scope_register` and `on_scope_unregister`: the registry has changed already."""
+
+    scope: Scope
+    agent: Any

@@ -1,8 +1,9 @@
-"""Calling hooks: order, merging, and what a raise does (spec/02 §5.0.4–5.0.6).
+"""Calling hooks: order, merging, and what a raise does (spec/02 §5.0.4–5.0.8).
 
 A raise affects exactly the scope of the hook: an observer's is isolated and reported as
-`hook:error`; an interceptor's goes to the caller, who fails the turn or the tool call. The
-registry knows who; this file knows how.
+`hook:error`; an interceptor's goes to the caller, who fails the turn or the tool call. `AbortTurn`
+and `FailTurn` always end the turn. Under `strict_hooks` what an observer or a tool hook raises ends
+it too (`HookFailedError`). The registry knows who; this file knows how; `answers.py` knows what.
 """
 
 from __future__ import annotations
@@ -11,176 +12,305 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import msgspec
 
 from thinkwell.core.bus import EventBus
-from thinkwell.core.errors import AbortTurn, FailTurn
+from thinkwell.core.errors import TurnError
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.hooks.answers import (
-    SAMPLING_FIELDS,
     Allow,
     Block,
+    Fail,
     StepConfig,
     Substitute,
+    ToolDecision,
     TurnConfig,
 )
 from thinkwell.hooks.contexts import (
     ChatErrorContext,
+    Classification,
+    ModelResponse,
+    ResponseContext,
     StepContext,
     ToolCallContext,
+    ToolFailureContext,
+    ToolSuccessContext,
     TurnContext,
 )
 from thinkwell.hooks.read_only import read_only_copy
+from thinkwell.hooks.reading import (
+    as_classification,
+    as_decision,
+    as_step_answer,
+    as_turn_config,
+    merge,
+    read_key,
+)
 from thinkwell.hooks.registry import Hook, HookRegistry
+from thinkwell.models.base import Model, ModelRequest
 
-Config = TypeVar("Config", TurnConfig, StepConfig)
+Revalidate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Patch = Callable[[StepContext, StepConfig], StepContext]
+Resolve = Callable[[Any], Model]
 
-AFTER_THE_TURN = frozenset({"on_chat_response"})
-"""Observers that run when there is no turn left to stop or fail."""
+
+class HookFailedError(Exception):
+    """What a hook raised while `strict_hooks` is on. Ends the turn; never leaves the harness."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error if isinstance(error, Exception) else RuntimeError(repr(error))
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """`on_tool_error` turned a failed call into a success."""
+
+    result: Any
 
 
 class Hooks:
     """Calls the hooks of one agent."""
 
-    def __init__(self, registry: HookRegistry, bus: EventBus) -> None:
+    def __init__(self, registry: HookRegistry, bus: EventBus, *, strict: bool = False) -> None:
         self.registry = registry
+        self.strict = strict
         self._bus = bus
+
+    # Observers
 
     async def observe(self, event: str, context: msgspec.Struct) -> None:
         """Tell observers. What they return is ignored, what they raise is reported."""
         for hook in self.registry.hooks(event):
+            if not hook.alive:
+                continue
+            try:
+                answer = hook.call(context)
+                if answer is not None and isawaitable(answer):
+                    await _within(hook, answer)
+            except asyncio.CancelledError as error:
+                if is_cancelled():
+                    raise
+                self._isolate(event, hook, error)
+            except Exception as error:  # noqa: BLE001 - an observer never breaks a turn
+                self._isolate(event, hook, error)
+
+    async def observe_end(self, event: str, context: msgspec.Struct) -> None:
+        """Tell observers of the end. Nothing they raise changes how the turn ended."""
+        for hook in self.registry.hooks(event):
             if hook.alive:
-                await self.tell(event, hook, context)
+                try:
+                    answer = hook.call(context)
+                    if answer is not None and isawaitable(answer):
+                        await _within(hook, answer)
+                except asyncio.CancelledError as error:
+                    if is_cancelled():
+                        raise
+                    self.report(event, hook, error)
+                except BaseException as error:  # noqa: BLE001 - AbortTurn comes too late as well
+                    self.report(event, hook, error)
 
-    async def tell(self, event: str, hook: Hook, context: msgspec.Struct) -> None:
-        """Tell one observer."""
-        try:
-            answer = hook.call(context)
-            if answer is not None and isawaitable(answer):
-                await answer
-        except asyncio.CancelledError as error:
-            if is_cancelled():
-                raise
-            self.report(event, hook, error)
-        except (AbortTurn, FailTurn) as error:
-            if event not in AFTER_THE_TURN:
-                raise
-            self.report(event, hook, error)
-        except Exception as error:  # noqa: BLE001 - an observer never breaks a turn
-            self.report(event, hook, error)
+    # Interceptors of the turn and its steps
 
-    async def before_turn(self, context: TurnContext) -> TurnConfig:
-        """Merge the answers of all `before_turn` hooks; each sees what the earlier ones changed."""
+    async def before_turn(self, context: TurnContext, resolve: Resolve | None = None) -> TurnConfig:
+        """Merge the answers of all `before_turn` hooks; each sees what the earlier ones changed.
+
+        `resolve` turns the name of a model into the model as soon as a hook gives it.
+        """
         merged = TurnConfig()
         for hook in self.registry.hooks("before_turn"):
-            if hook.alive:
-                answer = await _call(hook, _with_turn_config(context, merged))
-                merged = _merge(merged, _as_config(answer, TurnConfig, hook))
+            if not hook.alive:
+                continue
+            answer = as_turn_config(await _call(hook, with_turn_config(context, merged)), hook)
+            if resolve is not None and answer is not None and answer.model is not None:
+                answer = msgspec.structs.replace(answer, model=resolve(answer.model))
+            merged = merge(merged, answer)
         return merged
 
-    async def before_step(self, context: StepContext) -> StepConfig:
-        """Merge the answers of all `before_step` hooks; each sees what the earlier ones changed."""
+    async def before_step(
+        self, context: StepContext, patch: Patch
+    ) -> tuple[StepContext, StepConfig, ModelResponse | None]:
+        """Let hooks patch the step, replace its request, or answer in the model's place.
+
+        The first answer ends the chain. Each hook sees what the earlier ones changed.
+        """
         merged = StepConfig()
         for hook in self.registry.hooks("before_step"):
+            if not hook.alive:
+                continue
+            answer = as_step_answer(await _call(hook, context), hook)
+            if answer.config is not None:
+                merged = merge(merged, answer.config)
+                context = patch(context, answer.config)
+            if answer.request is not None:
+                context = _with_request(context, answer.request)
+            if answer.response is not None:
+                return context, merged, answer.response
+        return context, merged, None
+
+    async def on_response(self, context: ResponseContext) -> ModelResponse:
+        """Let every hook change the response, one after the other."""
+        for hook in self.registry.hooks("on_response"):
             if hook.alive:
-                answer = await _call(hook, _with_step_config(context, merged))
-                merged = _merge(merged, _as_config(answer, StepConfig, hook))
-        return merged
+                changed = read_key(await _call(hook, context), "response", hook)
+                if isinstance(changed, Mapping):
+                    changed = ModelResponse(**cast("Mapping[str, Any]", changed))
+                if isinstance(changed, ModelResponse):
+                    context = msgspec.structs.replace(context, response=changed)
+        return context.response
+
+    # Interceptors of one tool call
 
     async def before_tool_call(
-        self,
-        context: ToolCallContext,
-        revalidate: Callable[[Mapping[str, Any]], Mapping[str, Any]],
-    ) -> tuple[Allow | Block | Substitute, Mapping[str, Any]]:
+        self, context: ToolCallContext, revalidate: Revalidate
+    ) -> tuple[ToolDecision, Mapping[str, Any]]:
         """Ask whether the tool may run.
 
-        The first Block or Substitute ends the chain; Allow feeds the next hook.
+        The first Block, Substitute or Fail ends the chain; Allow feeds the next hook.
         """
-        current = context.input
         for hook in self.registry.hooks("before_tool_call"):
             if not hook.alive:
                 continue
             shown = msgspec.structs.replace(
                 context,
-                input=read_only_copy(current),
+                input=read_only_copy(context.input),
                 original_input=read_only_copy(context.original_input),
             )
-            match _as_decision(await _call(hook, shown), hook):
-                case None:
-                    continue
-                case Allow(input=replaced):
-                    if isinstance(replaced, Mapping):
-                        current = revalidate(replaced)
-                case decision:
-                    return decision, current
-        return Allow(), current
+            decision = as_decision(await self._tool_hook(hook, shown), hook)
+            replaced = getattr(decision, "input", None)
+            if isinstance(replaced, Mapping):
+                checked = revalidate(cast("Mapping[str, Any]", replaced))
+                context = msgspec.structs.replace(context, input=checked)
+            if isinstance(decision, Block | Substitute | Fail):
+                return decision, context.input
+        return Allow(), context.input
+
+    async def on_tool_result(self, context: ToolSuccessContext) -> Any:
+        """Let every hook change a result before anybody sees it."""
+        for hook in self.registry.hooks("on_tool_result"):
+            if hook.alive:
+                answer = await self._tool_hook(hook, context)
+                if isinstance(answer, Mapping) and "result" in answer:
+                    result = cast("Mapping[str, Any]", answer)["result"]
+                    context = msgspec.structs.replace(context, result=result)
+        return context.result
+
+    async def on_tool_error(self, context: ToolFailureContext) -> BaseException | Recovered:
+        """Let every hook change an error before anybody sees it, or make the call succeed."""
+        recovered: Recovered | None = None
+        for hook in self.registry.hooks("on_tool_error"):
+            if not hook.alive:
+                continue
+            answer = await self._tool_hook(hook, context)
+            fields: Mapping[str, Any] = {}
+            if isinstance(answer, Mapping):
+                fields = cast("Mapping[str, Any]", answer)
+            if "result" in fields:
+                recovered = Recovered(fields["result"])
+            elif "error" in fields:
+                recovered = None
+                error = fields["error"]
+                error = error if isinstance(error, BaseException) else RuntimeError(str(error))
+                context = msgspec.structs.replace(context, error=error)
+        return recovered or context.error
+
+    async def _tool_hook(self, hook: Hook, context: msgspec.Struct) -> object:
+        try:
+            return await _call(hook, context)
+        except Exception as error:
+            if self.strict:
+                raise HookFailedError(error) from error
+            raise
+
+    # Interceptors of the end
+
+    async def classify_chat_error(
+        self, error: Exception, context: ChatErrorContext
+    ) -> Classification | None:
+        """The first answer of a hook; one that raises has none."""
+        for hook in self.registry.hooks("classify_chat_error"):
+            if hook.alive:
+                given = await self._safely("classify_chat_error", hook, error, context)
+                answer = as_classification(given)
+                if answer is not None:
+                    return answer
+        return None
 
     async def on_chat_error(self, error: Exception, context: ChatErrorContext) -> Exception | str:
         """Let hooks replace the error. One that raises leaves it as it was."""
         current: Exception | str = error
         for hook in self.registry.hooks("on_chat_error"):
-            if not hook.alive:
-                continue
-            try:
-                answer = await _call(hook, current, context)
-            except (Exception, AbortTurn, FailTurn) as failure:  # noqa: BLE001 - the turn has its end
-                self.report("on_chat_error", hook, failure)
-                continue
-            if isinstance(answer, Exception | str):
-                current = answer
+            if hook.alive:
+                answer = await self._safely("on_chat_error", hook, current, context)
+                if isinstance(answer, Exception | str):
+                    current = answer
+                    shown = TurnError(answer) if isinstance(answer, str) else answer
+                    context = msgspec.structs.replace(context, error=shown)
         return current
+
+    async def _safely(
+        self, event: str, hook: Hook, error: Exception | str, context: ChatErrorContext
+    ) -> object:
+        try:
+            arguments = (context,) if hook.only_context else (error, context)
+            return await _call(hook, *arguments)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as failure:  # noqa: BLE001 - the turn ends as it would have
+            self.report(event, hook, failure)
+            return None
 
     def report(self, event: str, hook: Hook, error: BaseException) -> None:
         """Say that a hook failed without failing the turn."""
         self._bus.emit("hook:error", event=event, hook=hook.name, error=error)
 
+    def _isolate(self, event: str, hook: Hook, error: BaseException) -> None:
+        self.report(event, hook, error)
+        if self.strict:
+            raise HookFailedError(error) from error
+
 
 async def _call(hook: Hook, *arguments: object) -> object:
     try:
         answer: object = hook.call(*arguments)
-        return await cast("Awaitable[object]", answer) if isawaitable(answer) else answer
+        return await _within(hook, answer) if isawaitable(answer) else answer
     except asyncio.CancelledError as error:
         if is_cancelled():
             raise
-        raise RuntimeError(
-            f"{hook.name} raised CancelledError, but nobody cancelled it."
-        ) from error
+        text = f"{hook.name} raised CancelledError, but nobody cancelled it."
+        raise RuntimeError(text) from error
 
 
-def _as_config(answer: object, kind: type[Config], hook: Hook) -> Config | None:
-    if answer is None or isinstance(answer, kind):
-        return answer
-    if isinstance(answer, Mapping):
-        try:
-            return kind(**cast("Mapping[str, Any]", answer))
-        except TypeError as error:
-            fields = ", ".join(kind.__struct_fields__)
-            raise TypeError(
-                f"{hook.name} returned no {kind.__name__}: {error}. Its fields are: {fields}."
-            ) from error
-    raise TypeError(
-        f"{hook.name} returned a {type(answer).__name__}; return {kind.__name__}(...), a dict or "
-        "None."
+async def _within(hook: Hook, answer: Awaitable[object]) -> object:
+    if hook.timeout is None:
+        return await answer
+    limit = asyncio.timeout(hook.timeout)
+    try:
+        async with limit:
+            return await answer
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise TimeoutError(f"{hook.name} took longer than {hook.timeout:g} seconds.") from error
+
+
+def _with_request(context: StepContext, request: ModelRequest) -> StepContext:
+    """The context with another request; what the next hook sees and patches is that request."""
+    offered = {spec.name for spec in request.tools}
+    tools = {name: tool for name, tool in context.tools.items() if name in offered}
+    return msgspec.structs.replace(
+        context,
+        request=request,
+        messages=request.messages,
+        system=request.system,
+        tools=MappingProxyType(tools),
+        tool_choice=request.tool_choice,
     )
 
 
-def _merge(base: Config, change: Config | None) -> Config:
-    if change is None:
-        return base
-    given = {
-        name: value
-        for name in change.__struct_fields__
-        if (value := getattr(change, name)) is not None
-    }
-    for name in ("tools", "headers", "provider_options"):
-        if name in given and getattr(base, name, None):
-            given[name] = {**getattr(base, name), **given[name]}
-    return msgspec.structs.replace(base, **given)
-
-
-def _with_turn_config(context: TurnContext, config: TurnConfig) -> TurnContext:
+def with_turn_config(context: TurnContext, config: TurnConfig) -> TurnContext:
+    """The context with what earlier hooks chose."""
     changes: dict[str, Any] = {}
     if config.system is not None:
         changes["system"] = config.system
@@ -188,44 +318,7 @@ def _with_turn_config(context: TurnContext, config: TurnConfig) -> TurnContext:
         changes["messages"] = tuple(config.messages)
     if config.tools is not None:
         changes["tools"] = MappingProxyType({**context.tools, **config.tools})
-    return msgspec.structs.replace(context, **changes) if changes else context
-
-
-def _with_step_config(context: StepContext, config: StepConfig) -> StepContext:
-    changes: dict[str, Any] = {}
-    if config.system is not None:
-        changes["system"] = config.system
-    if config.messages is not None:
-        changes["messages"] = tuple(config.messages)
-    if config.tool_choice is not None:
-        changes["tool_choice"] = config.tool_choice
-    return msgspec.structs.replace(context, **changes) if changes else context
-
-
-def _as_decision(answer: object, hook: Hook) -> Allow | Block | Substitute | None:
-    if answer is None or isinstance(answer, Allow | Block | Substitute):
-        return answer
-    if isinstance(answer, Mapping):
-        fields = dict(cast("Mapping[str, Any]", answer))
-        kind = {"allow": Allow, "block": Block, "substitute": Substitute}.get(
-            fields.pop("action", "")
-        )
-        if kind is not None:
-            return kind(**fields)
-    raise TypeError(
-        f"{hook.name} returned {answer!r}; return Allow(...), Block(...), Substitute(...) or None."
-    )
-
-
-def sampling_of(*configs: TurnConfig | StepConfig) -> dict[str, Any]:
-    """The sampling settings of several configs, later ones winning; provider options are merged."""
-    result: dict[str, Any] = {}
-    for config in configs:
-        for name in SAMPLING_FIELDS:
-            value = getattr(config, name)
-            if value is None:
-                continue
-            if name == "provider_options":
-                value = {**result.get(name, {}), **value}
-            result[name] = value
-    return result
+    if config.model is not None:
+        changes["model"] = config.model
+    changes["config"] = config
+    return msgspec.structs.replace(context, **changes)

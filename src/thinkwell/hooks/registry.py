@@ -8,33 +8,63 @@ nothing.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from thinkwell.core.signal import Disposer
 
-EVENTS: Final = (
-    "before_turn",
-    "before_step",
-    "before_tool_call",
+OBSERVERS: Final = (
+    "on_turn_start",
+    "on_message",
+    "on_chunk",
     "after_tool_call",
     "on_step_finish",
-    "on_chunk",
+    "on_chat_done",
+    "on_chat_abort",
     "on_chat_response",
+    "on_scope_register",
+    "on_scope_unregister",
+)
+"""Moments at which hooks look on: what they return is ignored."""
+INTERCEPTORS: Final = (
+    "before_turn",
+    "before_step",
+    "on_response",
+    "before_tool_call",
+    "on_tool_result",
+    "on_tool_error",
+    "classify_chat_error",
     "on_chat_error",
 )
-"""Moments for which hooks can be overridden and registered."""
+"""Moments at which hooks may change what happens next by what they return."""
+EVENTS: Final = (*OBSERVERS, *INTERCEPTORS)
+ALIASES: Final = {
+    "on_chat_start": "on_turn_start",
+    "pre_request": "before_step",
+    "pre_tool_call": "before_tool_call",
+    "on_tool_call_result": "on_tool_result",
+    "on_tool_call_error": "on_tool_error",
+    "on_step_end": "on_step_finish",
+}
+"""Other names of the same moments."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "__thinkwell_hook__"
 
 
 class Hook:
     """One registered callable. `alive` turns False when it is disposed."""
 
-    __slots__ = ("alive", "call", "name")
+    __slots__ = ("alive", "call", "name", "only_context", "timeout")
 
-    def __init__(self, call: Callable[..., Any], name: str) -> None:
+    def __init__(self, call: Callable[..., Any], name: str, timeout: float | None = None) -> None:
         self.call = call
         self.name = name
+        self.timeout = timeout
         self.alive = True
+        self.only_context = _takes_one(call)
+        """An error hook that wants the context alone; it finds the error there."""
 
 
 class HookRegistry:
@@ -46,20 +76,27 @@ class HookRegistry:
             if getattr(type(owner), event) is not getattr(base, event):
                 method = getattr(owner, event)
                 self._hooks[event] = (Hook(method, f"{type(owner).__name__}.{event}"),)
+        for method, event, timeout in _decorated(owner):
+            self.add(event, method, timeout=timeout)
 
     def hooks(self, event: str) -> tuple[Hook, ...]:
         """A snapshot of who is called for `event`, in order."""
         return self._hooks[event]
 
-    def add(self, event: str, call: Callable[..., Any], *, name: str | None = None) -> Disposer:
+    def add(
+        self,
+        event: str,
+        call: Callable[..., Any],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer:
         """Register `call`.
 
-        Each call registers anew; the disposer removes only its own and may be called
-        again.
+        Each call registers anew; the disposer removes only its own and may be called again.
         """
-        if event not in self._hooks:
-            raise ValueError(f"There is no hook event {event!r}. Events are: {', '.join(EVENTS)}.")
-        hook = Hook(call, name or getattr(call, "__qualname__", repr(call)))
+        event = canonical_event(event)
+        hook = Hook(call, name or getattr(call, "__qualname__", repr(call)), timeout)
         self._hooks[event] = (*self._hooks[event], hook)
 
         def dispose() -> None:
@@ -67,3 +104,45 @@ class HookRegistry:
             self._hooks[event] = tuple(h for h in self._hooks[event] if h is not hook)
 
         return dispose
+
+
+def canonical_event(name: str) -> str:
+    """The event a name or alias stands for. Raises `ValueError` for any other."""
+    event = ALIASES.get(name, name)
+    if event not in EVENTS:
+        known = ", ".join((*EVENTS, *ALIASES))
+        raise ValueError(f"There is no hook event {name!r}. Events are: {known}.")
+    return event
+
+
+def hook(event: str, *, timeout: float | None = None) -> Callable[[F], F]:
+    """Register a method of an agent class for an event, beside the method of the event's own name.
+
+    Decorated methods are registered when the agent wakes, in the order of the class body.
+    """
+    checked = canonical_event(event)
+
+    def mark(function: F) -> F:
+        setattr(function, _MARK, (checked, timeout))
+        return function
+
+    return mark
+
+
+def _decorated(owner: object) -> list[tuple[Callable[..., Any], str, float | None]]:
+    members: dict[str, Any] = {}
+    for base in reversed(type(owner).__mro__):
+        members.update(vars(base))
+    marked = [(name, getattr(member, _MARK, None)) for name, member in members.items()]
+    return [(getattr(owner, name), *mark) for name, mark in marked if mark is not None]
+
+
+def _takes_one(call: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(call).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return False
+    return sum(p.kind in kinds for p in parameters) == 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from thinkwell.agent.think import Think
 from thinkwell.agent.wiring import Activation, Surroundings, wake
@@ -26,6 +26,8 @@ log = logging.getLogger("thinkwell.host")
 
 DRAIN_TIMEOUT = 5.0
 """Seconds running turns get to end when the host stops; then they are left for the next start."""
+FIRST_RETRY, LAST_RETRY = 1.0, 60.0
+"""Seconds between tries to wake an agent whose start fails."""
 JOURNAL_RETENTION = 7 * 24 * 3600.0
 """Seconds the streams of ended turns are kept."""
 
@@ -41,12 +43,14 @@ class Host:
         clock: Clock | None = None,
         bus: EventBus | None = None,
         drain_timeout: float = DRAIN_TIMEOUT,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._classes = _by_name(agents)
         self._store = store
         self.bus = bus or EventBus()
         self._around = Surroundings(store, clock or SystemClock(), self.bus)
         self._drain_timeout = drain_timeout
+        self._sleep = sleep
         self._awake: dict[str, asyncio.Task[Activation]] = {}
         self._tasks = TaskOwner("host")
         self._running = False
@@ -59,7 +63,8 @@ class Host:
         for agent_id in await agents_with_work(self._store):
             class_name, _, name = agent_id.partition("/")
             if class_name in self._classes:
-                self._activate(AgentAddress(class_name, name))
+                address = AgentAddress(class_name, name)
+                self._tasks.spawn(self._wake_until_awake(address), name=f"wake:{address.id}")
             else:
                 log.warning(
                     "an agent has unfinished work, but its class is not served",
@@ -95,6 +100,18 @@ class Host:
                 "The app is not running. Use `async with app:` or serve it before calling agents."
             )
         return await asyncio.shield(self._activate(address))
+
+    async def _wake_until_awake(self, address: AgentAddress) -> None:
+        """An agent with unfinished work whose start fails is tried again: its turns must end."""
+        delay = FIRST_RETRY
+        while self._running:
+            try:
+                await asyncio.shield(self._activate(address))
+                return
+            except Exception:
+                log.exception("an agent could not be woken", extra={"agent": address.id})
+            await self._sleep(delay)
+            delay = min(delay * 2, LAST_RETRY)
 
     def _activate(self, address: AgentAddress) -> asyncio.Task[Activation]:
         task = self._awake.get(address.id)

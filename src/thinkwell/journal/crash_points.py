@@ -23,6 +23,7 @@ CRASH_POINTS: dict[str, str] = {
     "c10": "the finish chunk is durable, the message is not stored",
     "c11": "the turn is settled, its last frames are not sent",
     "c12": "settled and told, the response hooks have not run",
+    "c15": "an answer from outside is stored, its continuation is not in line",
     "c16": "a stop is recorded, not yet honoured",
 }
 

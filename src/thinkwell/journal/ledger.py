@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -18,7 +18,8 @@ from thinkwell.core import json
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.base import Reader, Transaction
 
-Outcome = Literal["executed", "blocked", "substituted", "errored", "invalid", "unknown", "aborted"]
+Outcome = str
+"""How a call ended: one of the outcomes of `hooks/contexts.py`."""
 
 
 class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -11,16 +12,34 @@ from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.base import Reader, Transaction
 
 
+class StoredEvent(msgspec.Struct, frozen=True):
+    """A journal entry that is no chunk, and how many chunks stand before it."""
+
+    kind: str
+    seq: int
+    body: dict[str, Any]
+
+
 class StoredJournal(msgspec.Struct, frozen=True):
     """What a turn had made durable."""
 
     bodies: tuple[str, ...]
     """Its chunks as JSON texts, byte for byte as they were told."""
-    events: tuple[tuple[str, dict[str, Any]], ...]
+    events: tuple[StoredEvent, ...]
     """Its events as (kind, body), oldest first:
 
-    `model` for the end of a model call, `step` for a step's.
+    `model` for the end of a model call, `hidden` for a chunk clients do not see, `answer` for what
+    came from outside while the turn ran.
     """
+
+    def in_order(self) -> Iterator[StoredEvent]:
+        """Everything as it happened; a chunk is an event of kind `chunk`."""
+        events = list(self.events)
+        for seq, body in enumerate(self.bodies):
+            while events and events[0].seq <= seq:
+                yield events.pop(0)
+            yield StoredEvent("chunk", seq, json.loads(body))
+        yield from events
 
 
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
@@ -32,7 +51,7 @@ async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
     Scans from the turn's start: the live journal has no index by turn.
     """
     bodies: list[str] = []
-    events: list[tuple[str, dict[str, Any]]] = []
+    events: list[StoredEvent] = []
     if record.journal_start is not None:
         rows = await reader.fetch_all(
             "read_journal",
@@ -42,7 +61,7 @@ async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
             if row["kind"] == "chunks":
                 bodies.extend(_split(row["body"]))
             else:
-                events.append((row["kind"], cast("dict[str, Any]", json.loads(row["body"]))))
+                events.append(StoredEvent(row["kind"], row["seq_from"], json.loads(row["body"])))
     return StoredJournal(tuple(bodies), tuple(events))
 
 

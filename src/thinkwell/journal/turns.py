@@ -18,7 +18,9 @@ from thinkwell.messages.usage import Usage
 from thinkwell.store.base import Reader, Row, Transaction
 
 TurnStatus: TypeAlias = Literal["accepted", "running", "completed", "error", "aborted", "skipped"]
-Trigger: TypeAlias = Literal["ws-chat", "programmatic", "submission", "rpc"]
+Trigger: TypeAlias = Literal["ws-chat", "programmatic", "submission", "rpc", "auto-continuation"]
+ROOT = ""
+"""As `branch_from`: the input begins the conversation anew, beside what is there."""
 UNSETTLED: tuple[TurnStatus, ...] = ("accepted", "running")
 
 
@@ -40,8 +42,14 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
     function_input: bool = False
     """The input is made by a function of the caller inside the slot, so it dies with the caller."""
+    not_before: float | None = None
+    """A debounced turn waits until then for a later one that takes its place."""
+    steer: bool = False
+    """The running turn makes room for it at its next step."""
     body: dict[str, Any] | None = None
     """Custom fields of the client's request."""
+    client_tools: tuple[dict[str, Any], ...] = ()
+    """Tools the client declared and answers; continuations use them too."""
     idempotency_key: str | None = None
     metadata: dict[str, Any] | None = None
     message_id: str | None = None
@@ -63,6 +71,10 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     hooks_owed: int = 0
     """How often the response hooks may still be tried; 0 when they have run."""
+    continuation_owed: bool = False
+    """A client asked to go on once every open call of the answer has its result."""
+    output: Any = None
+    """The validated structured output."""
     created_at: float = 0.0
     started_at: float | None = None
     settled_at: float | None = None
@@ -86,7 +98,10 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             input=tuple(_load(row["input"]) or ()),
             branch_from=options.get("branchFrom"),
             function_input=options.get("functionInput", False),
+            not_before=options.get("notBefore"),
+            steer=options.get("steer", False),
             body=_load(row["body"]),
+            client_tools=tuple(_load(row["client_tools"]) or ()),
             idempotency_key=row["idempotency_key"],
             metadata=_load(row["metadata"]),
             message_id=row["message_id"],
@@ -102,6 +117,8 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             usage=msgspec.convert(_load(row["usage"]) or {}, Usage),
             steps=row["steps"],
             hooks_owed=row["hooks_owed"],
+            continuation_owed=bool(row["continuation_owed"]),
+            output=_load(row["output"]),
             created_at=row["created_at"],
             started_at=row["started_at"],
             settled_at=row["settled_at"],
@@ -122,6 +139,7 @@ class TurnEnd(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = msgspec.field(default_factory=Usage)
     steps: int = 0
     hooks_owed: int = 0
+    output: Any = None
 
 
 async def insert_turn(tx: Transaction, record: TurnRecord) -> None:
@@ -138,6 +156,8 @@ async def insert_turn(tx: Transaction, record: TurnRecord) -> None:
             "input": json.dumps(record.input) if record.input else None,
             "options": _options(record),
             "body": _dump(record.body),
+            "client_tools": _dump(record.client_tools) if record.client_tools else None,
+            "message_id": record.message_id,
             "idempotency_key": record.idempotency_key,
             "metadata": _dump(record.metadata),
             "message_ids": json.dumps(record.message_ids) if record.message_ids else None,
@@ -245,6 +265,7 @@ async def settle_turn(tx: Transaction, record: TurnRecord, end: TurnEnd, *, now:
             "usage": json.dumps(end.usage),
             "steps": end.steps,
             "hooks_owed": end.hooks_owed,
+            "output": None if end.output is None else json.dumps(json.to_jsonable(end.output)),
             "message_id": record.message_id,
             "settled_at": now,
         },
@@ -260,6 +281,17 @@ async def request_cancel(tx: Transaction, agent_id: str, request_id: str, reason
     return changed == 1
 
 
+async def owe_continuation(tx: Transaction, agent_id: str, message_id: str) -> None:
+    """A client asked to go on with this answer once all its open calls have results."""
+    await tx.execute("owe_continuation", {"agent": agent_id, "message_id": message_id})
+
+
+async def answering_turn(reader: Reader, agent_id: str, message_id: str) -> TurnRecord | None:
+    """The newest turn that wrote this answer."""
+    row = await reader.fetch_one("answering_turn", {"agent": agent_id, "message_id": message_id})
+    return None if row is None else TurnRecord.from_row(row)
+
+
 async def set_hooks_owed(tx: Transaction, record: TurnRecord, owed: int) -> None:
     """How often the response hooks may still be tried."""
     await tx.execute(
@@ -268,7 +300,14 @@ async def set_hooks_owed(tx: Transaction, record: TurnRecord, owed: int) -> None
 
 
 def _options(record: TurnRecord) -> str:
-    return json.dumps({"branchFrom": record.branch_from, "functionInput": record.function_input})
+    return json.dumps(
+        {
+            "branchFrom": record.branch_from,
+            "functionInput": record.function_input,
+            "notBefore": record.not_before,
+            "steer": record.steer,
+        }
+    )
 
 
 def _load(text: str | None) -> Any:

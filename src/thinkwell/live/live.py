@@ -13,11 +13,14 @@ from collections.abc import Awaitable, Callable, Sequence, Set
 
 import msgspec
 
+from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.core.signal import Disposer
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.watchers import Watcher, Watchers
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.visible import visible_message
 from thinkwell.wire import encode
 
 log = logging.getLogger("thinkwell.live")
@@ -60,6 +63,7 @@ class Live:
         self._find_ended = find_ended
         self._stream: ActiveStream | None = None
         self._accepted: dict[str, str | None] = {}
+        self._continuations: set[str] = set()
 
     # Turns tell
 
@@ -67,6 +71,10 @@ class Live:
         """A turn is durable and waits; `origin` is the connection that asked for it."""
         self._accepted[record.request_id] = origin
         self.terminal = None
+        asker = self.watchers.get(origin)
+        if record.continuation and asker is not None:
+            asker.awaits = record.request_id  # then offer and acknowledgement (spec/01 §11.7)
+            self._continuations.add(record.request_id)
 
     def started(self, record: TurnRecord, log: TurnLog) -> None:
         """A turn streams from now on: parked connections are offered it, the others just get it."""
@@ -79,7 +87,8 @@ class Live:
 
         self._stream = ActiveStream(record, log, log.subscribe(tell))
         for watcher in self.watchers:
-            if watcher.parked or log.written:  # after a crash there is something to catch up with
+            waits = watcher.parked or watcher.awaits == record.request_id
+            if waits or log.written:  # after a crash there is something to catch up with
                 self._offer(watcher, record.request_id)
 
     async def ended(self, record: TurnRecord, error: str | None) -> None:
@@ -88,6 +97,7 @@ class Live:
         if stream is not None:
             stream.stop()
         origin = self._accepted.pop(record.request_id, None)
+        self._continuations.discard(record.request_id)
         self.terminal = TerminalRecord(record.request_id, error) if error is not None else None
         if not len(self.watchers):
             return
@@ -96,7 +106,7 @@ class Live:
             await self._show_result()
         saw = audience if stream is not None and stream.log.written > 0 else frozenset[Watcher]()
         self._send_end(record, error, origin, saw)
-        self._release(streamed=stream is not None)
+        self._release(streamed=stream is not None, awaited=record.request_id)
 
     # Clients ask
 
@@ -106,9 +116,10 @@ class Live:
         if self._stream is not None:
             self._offer(watcher, self._stream.record.request_id)
         else:
-            if self._accepted:
+            pending = self._pending_for(watcher)
+            if pending is not None:
                 watcher.parked = True
-                watcher.send(encode.stream_pending(self._newest_accepted()))
+                watcher.send(encode.stream_pending(pending))
             watcher.send(encode.chat_messages(messages, connect=True))
         self.watchers.add(watcher)
 
@@ -118,15 +129,21 @@ class Live:
 
     def resume_request(self, watcher: Watcher, probe_id: str | None) -> None:
         """Answer "is there a stream to join?" with exactly one frame (spec/01 §10.2)."""
+        pending = self._pending_for(watcher)
         if self._stream is not None:
             request_id = self._stream.record.request_id
+            if self._belongs_to_another(request_id, watcher):
+                watcher.send(encode.stream_resume_none("continuation-owned", probe_id))
+                return
             watcher.offered = request_id
             watcher.send(encode.stream_resuming(request_id, probe_id))
+        elif watcher.awaits is not None:
+            watcher.send(encode.stream_pending(watcher.awaits, probe_id))
         elif self.terminal is not None:
             watcher.send(encode.stream_resuming(self.terminal.request_id, probe_id))
-        elif self._accepted:
+        elif pending is not None:
             watcher.parked = True
-            watcher.send(encode.stream_pending(self._newest_accepted(), probe_id))
+            watcher.send(encode.stream_pending(pending, probe_id))
         else:
             watcher.send(encode.stream_resume_none("idle", probe_id))
 
@@ -145,6 +162,13 @@ class Live:
         frames = _replay(request_id, ended.bodies, continuation=record.continuation)
         watcher.send(*frames, _end_frame(record, record.client_error, replay=True))
 
+    async def tell_again(self, watcher: Watcher, record: TurnRecord) -> None:
+        """A client sent a request twice: offer it the stream, or tell it the end."""
+        if record.settled:
+            await self.resume(watcher, record.request_id)
+        else:
+            self.resume_request(watcher, None)
+
     async def send_transcript(self, but: str | None = None) -> None:
         """Show everybody the transcript, except the connection that knows it."""
         if any(watcher.id != but for watcher in self.watchers):
@@ -154,11 +178,13 @@ class Live:
         """The conversation is gone: whoever waits is released, the others empty their list."""
         self.terminal = None
         self._accepted.clear()
-        self._release(streamed=False)
+        self._continuations.clear()
+        self._release(streamed=False, awaited=None)
         self.watchers.send(encode.chat_clear(), but=but)
 
     def _offer(self, watcher: Watcher, request_id: str) -> None:
         watcher.parked = False
+        watcher.awaits = None if watcher.awaits == request_id else watcher.awaits
         watcher.offered = request_id
         watcher.send(encode.stream_resuming(request_id))
 
@@ -190,15 +216,33 @@ class Live:
             frame, where=lambda w: _takes_chunks(w) and (to_all or w in saw or w.id == origin)
         )
 
-    def _release(self, *, streamed: bool) -> None:
+    def _release(self, *, streamed: bool, awaited: str | None) -> None:
+        """Nothing comes any more for whoever waited for `awaited` (None: for anything)."""
         for watcher in self.watchers:
             watcher.offered = None if streamed else watcher.offered
-            if watcher.parked and not self._accepted:
+            in_vain = watcher.awaits is not None and awaited in (None, watcher.awaits)
+            if in_vain or (watcher.parked and not self._accepted):
                 watcher.parked = False
+                watcher.awaits = None
                 watcher.send(encode.stream_resume_none())
 
-    def _newest_accepted(self) -> str:
-        return next(reversed(self._accepted))
+    def _pending_for(self, watcher: Watcher) -> str | None:
+        """The newest accepted turn that this connection may wait for."""
+        waiting = reversed(self._accepted)
+        mine = (turn for turn in waiting if not self._belongs_to_another(turn, watcher))
+        return next(mine, None)
+
+    def _belongs_to_another(self, request_id: str, watcher: Watcher) -> bool:
+        """A continuation belongs to the connection that asked for it, as long as that is open."""
+        if request_id not in self._continuations:
+            return False
+        owner = self._accepted.get(request_id)
+        return owner != watcher.id and self.watchers.get(owner) is not None
+
+    def updated(self, message: UIMessage) -> None:
+        """A stored message has changed: everybody shows it anew."""
+        if len(self.watchers):
+            self.watchers.send(encode.message_updated(json.dumps(visible_message(message))))
 
 
 def _takes_chunks(watcher: Watcher) -> bool:

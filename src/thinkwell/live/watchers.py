@@ -11,7 +11,7 @@ Sink = Callable[[Sequence[str]], None]
 class Watcher:
     """One connection."""
 
-    __slots__ = ("id", "offered", "parked", "sink")
+    __slots__ = ("awaits", "id", "offered", "parked", "sink")
 
     def __init__(self, connection_id: str, sink: Sink) -> None:
         self.id = connection_id
@@ -20,6 +20,8 @@ class Watcher:
         """A running stream it was offered and has not taken: until then it gets no chunks."""
         self.parked = False
         """It waits for an accepted turn to begin streaming."""
+        self.awaits: str | None = None
+        """A continuation it asked for: it is offered that stream, whatever streams before."""
 
     def send(self, *frames: str) -> None:
         """Send frames to this connection alone."""

@@ -49,6 +49,8 @@ class GrowingParts:
             return
         part, self._interrupted = self._interrupted or self._new_part(), None
         _take_metadata(part, chunk)
+        if chunk.get("hidden") is True:
+            part["hidden"] = True  # stored, never told (`visible.py`)
         self._open[part_id] = _Growing(part)
 
     def delta(self, chunk: Chunk) -> None:

@@ -6,7 +6,7 @@ provider's JSON.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -46,31 +46,35 @@ class ToolResultContent(msgspec.Struct, frozen=True, tag="tool-result"):
 
     tool_call_id: str
     tool_name: str
-    kind: Literal["text", "json", "error-text", "execution-denied"]
+    kind: Literal["text", "json", "content", "error-text", "error-json", "execution-denied"]
     value: Any
 
 
 class SystemMessage(msgspec.Struct, frozen=True, tag="system"):
     """A system message inside the conversation (not the system prompt)."""
 
+    role: ClassVar[Literal["system"]] = "system"
     content: str
 
 
 class UserMessage(msgspec.Struct, frozen=True, tag="user"):
     """What a person said."""
 
+    role: ClassVar[Literal["user"]] = "user"
     content: tuple[TextContent | FileContent, ...]
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, tag="assistant"):
     """What the model said and asked for in one step."""
 
+    role: ClassVar[Literal["assistant"]] = "assistant"
     content: tuple[TextContent | ReasoningContent | FileContent | ToolCallContent, ...]
 
 
 class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
     """The results of one step's tool calls, in the order of the calls."""
 
+    role: ClassVar[Literal["tool"]] = "tool"
     content: tuple[ToolResultContent, ...]
 
 

@@ -68,6 +68,10 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Texts that end the generation."""
     seed: int | None = None
     """Seed for providers that sample deterministically."""
+    response_format: Mapping[str, Any] | None = None
+    """JSON schema the answer's text must follow, for models with `supports_response_format`."""
+    response_name: str = "answer"
+    """What the schema is called there."""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Extra HTTP headers for the provider."""
     provider_options: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])

@@ -37,6 +37,9 @@ _READ_BUFFER = 256 * 1024
 class OpenAIChatModel:
     """A model behind an OpenAI-compatible chat-completions endpoint."""
 
+    supports_response_format = True
+    """Its text can be bound to a JSON schema."""
+
     def __init__(
         self,
         model_id: str,

@@ -61,6 +61,9 @@ def build_body(
         body["tools"] = [_tool(spec) for spec in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = _tool_choice(request.tool_choice)
+    if request.response_format is not None:
+        schema = {"name": request.response_name, "schema": dict(request.response_format)}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
     body.update(request.provider_options.get(provider, {}))
     return body, warnings
 
@@ -152,7 +155,7 @@ def result_text(part: ToolResultContent) -> str:
     match part.kind:
         case "text" | "error-text":
             return part.value if isinstance(part.value, str) else json.dumps(part.value)
-        case "json":
+        case "json" | "error-json" | "content":
             return json.dumps(part.value)
         case "execution-denied":
             return part.value if isinstance(part.value, str) and part.value else DENIED

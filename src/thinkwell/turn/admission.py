@@ -11,19 +11,23 @@ from typing import Any
 
 import msgspec
 
+from thinkwell.core import json
 from thinkwell.core.errors import NestedTurnError, SubmissionConflictError
 from thinkwell.core.ids import new_id
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import (
+    ROOT,
     Trigger,
     TurnRecord,
     find_turn,
     find_turn_by_key,
     insert_turn,
+    newest_turn,
     unsettled_turns,
 )
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.reconcile import reconcile
+from thinkwell.session.draft import make_draft
 from thinkwell.store.base import Transaction
 from thinkwell.turn.face import Parts
 from thinkwell.turn.running import current_turn
@@ -39,6 +43,14 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     branch_from: str | None = None
     """Answer under this message instead of the newest (regenerate)."""
     body: dict[str, Any] | None = None
+    client_tools: tuple[dict[str, Any], ...] | None = None
+    """Tools the client declares; None keeps those of the turn before."""
+    continues: str | None = None
+    """The stored answer to go on with, instead of an input."""
+    supersedes: tuple[TurnRecord, ...] = ()
+    """Waiting turns whose place this one takes; their messages come first."""
+    not_before: float | None = None
+    steer: bool = False
     idempotency_key: str | None = None
     metadata: dict[str, Any] | None = None
     message_ids: tuple[str, ...] = ()
@@ -62,8 +74,15 @@ async def _accept(
     known = await _find_known(tx, parts.owner.agent_id, request)
     if known is not None:
         return Admission(known, accepted=False)
-    messages = await _new_messages(tx, parts, request.messages)
+    inherited = await _supersede(tx, parts, request.supersedes)
+    fresh = await _new_messages(tx, parts, request.messages)
+    branch_from = request.branch_from
+    edit = await _edit_of(tx, parts, request)
+    if edit is not None:
+        fresh, branch_from = (*fresh, edit.message), edit.parent_id
+    messages = inherited + fresh
     new_ids = {message["id"] for message in messages}
+    await tx.execute("forgive_continuation", {"agent": parts.owner.agent_id})
     record = TurnRecord(
         agent_id=parts.owner.agent_id,
         request_id=request.request_id or new_id(),
@@ -71,9 +90,14 @@ async def _accept(
         status="accepted",
         generation=generation,
         input=messages,
-        branch_from=None if request.branch_from in new_ids else request.branch_from,
+        branch_from=None if branch_from in new_ids else branch_from,
         function_input=request.function_input,
+        not_before=request.not_before,
+        steer=request.steer,
+        continuation=request.continues is not None,
+        message_id=request.continues,
         body=request.body,
+        client_tools=await _client_tools(tx, parts, request, generation),
         idempotency_key=request.idempotency_key,
         metadata=request.metadata,
         message_ids=request.message_ids,
@@ -82,6 +106,51 @@ async def _accept(
     await insert_turn(tx, record)
     crash_here("c0")
     return Admission(record, accepted=True)
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """A changed version of a stored question, and where it goes."""
+
+    message: UIMessage
+    parent_id: str
+
+
+async def _edit_of(tx: Transaction, parts: Parts, request: TurnRequest) -> Edit | None:
+    """A client that changed a question it has asked before: a sibling of it (DESIGN §8.1)."""
+    last = request.messages[-1] if request.messages else None
+    if last is None or last["role"] != "user" or request.trigger != "ws-chat":
+        return None
+    rows = await parts.session.history.rows([last["id"]], tx)
+    stored = await parts.session.get_message(last["id"], reader=tx)
+    if request.branch_from is not None or not rows or stored is None:
+        return None
+    if json.loads(make_draft(last).content)["parts"] == stored["parts"]:
+        return None
+    return Edit({**last, "id": new_id()}, rows[0].parent_id or ROOT)
+
+
+async def _supersede(
+    tx: Transaction, parts: Parts, records: Sequence[TurnRecord]
+) -> tuple[UIMessage, ...]:
+    """End waiting turns and take their messages over."""
+    messages: list[UIMessage] = []
+    for record in records:
+        fields = {"agent": record.agent_id, "id": record.request_id}
+        ended = await tx.execute("supersede_turn", {**fields, "settled_at": parts.clock.now()})
+        messages.extend(record.input if ended else ())
+    return tuple(messages)
+
+
+async def _client_tools(
+    tx: Transaction, parts: Parts, request: TurnRequest, generation: int
+) -> tuple[dict[str, Any], ...]:
+    """What the client declares now, else what it declared last (spec/01 §6.2)."""
+    if request.client_tools is not None:
+        return request.client_tools
+    newest = await newest_turn(tx, parts.owner.agent_id)
+    if newest is None or newest.generation != generation or newest.trigger == "rpc":
+        return ()  # tools given to `chat` are for that turn only (spec/02 §2.2)
+    return newest.client_tools
 
 
 async def _find_known(tx: Transaction, agent_id: str, request: TurnRequest) -> TurnRecord | None:

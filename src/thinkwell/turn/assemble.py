@@ -1,4 +1,4 @@
-"""From stored history to the prompt (spec/02 §10), then `before_turn` has its say.
+"""From stored history to the prompt (spec/02 §10), then `before_turn` and `authorize_turn`.
 
 Reads only a window from the leaf upward, and conversion is cached by (id, version), so a turn at
 message 10,000 costs what it costs at message 100.
@@ -6,13 +6,15 @@ message 10,000 costs what it costs at message 100.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection, Mapping
 from inspect import isawaitable
 from types import MappingProxyType
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from thinkwell.core.errors import EmptyPromptError, ToolDefinitionError
+from thinkwell.hooks.answers import TurnConfig
 from thinkwell.hooks.contexts import TurnContext
+from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
@@ -20,9 +22,12 @@ from thinkwell.messages.repair import is_intact, repair_transcript
 from thinkwell.messages.truncate import count_older, truncate_message
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
-from thinkwell.tools.tool import Tool, as_tool
+from thinkwell.tools.tool import Tool, as_tool, client_tool
+from thinkwell.turn.capabilities import with_capabilities
+from thinkwell.turn.model_output import with_model_outputs
 from thinkwell.turn.prompt import Prompt
 from thinkwell.turn.running import RunningTurn
+from thinkwell.turn.settings import settings_of
 
 T = TypeVar("T")
 
@@ -33,32 +38,89 @@ MIN_RECENT = 4
 async def assemble(turn: RunningTurn) -> Prompt:
     """Everything the first model call needs."""
     parts = turn.parts
+    tools = await turn_tools(turn)
+    offered = {**parts.scopes.active_tools(), **tools}
+    base = await _value(parts.agent.get_system_prompt())
     context = TurnContext(
         **turn.hook_fields(),
-        system=await _value(parts.agent.get_system_prompt()),
-        messages=await _history(turn),
-        tools=MappingProxyType(await _tools(turn)),
+        system=with_capabilities(base, _offered(offered, None)),
+        messages=await read_history(turn, tools),
+        tools=MappingProxyType(offered),
         model=parts.resolve_model(parts.agent.get_model()),
         body=None if turn.record.body is None else MappingProxyType(turn.record.body),
         attempt=turn.record.attempt - 1,
+        scopes=parts.scopes.get_snapshot(),
+        turn_metadata=turn.record.metadata,
     )
-    config = await parts.hooks.before_turn(context)
-    messages = context.messages if config.messages is None else tuple(config.messages)
-    if not messages:
+    config = await parts.hooks.before_turn(context, parts.resolve_model)
+    turn.settings = settings_of(parts.agent, config)
+    final = with_turn_config(context, config)
+    turn.authorization = await _value(parts.agent.authorize_turn(final))
+    if not final.messages:
         raise EmptyPromptError(
             "There is no message to send to the model. Give `run` an input, or add messages first."
         )
     return Prompt(
-        model=context.model if config.model is None else parts.resolve_model(config.model),
-        system=context.system if config.system is None else config.system,
-        messages=messages,
-        tools={**context.tools, **(config.tools or {})},
-        max_steps=config.max_steps or parts.agent.max_steps,
+        model=final.model,
+        system=_system(base, final.tools, config),
+        messages=final.messages,
+        tools={**tools, **(config.tools or {})},
         config=config,
     )
 
 
-async def _history(turn: RunningTurn) -> tuple[ModelMessage, ...]:
+def _system(base: str, tools: Mapping[str, Tool], config: TurnConfig) -> str:
+    """The hook's own text as it is; else the base with a block about the tools really offered."""
+    if config.system is not None:
+        return config.system
+    return with_capabilities(base, _offered(tools, config.active_tools))
+
+
+def _offered(tools: Mapping[str, Tool], active: Collection[str] | None) -> list[str]:
+    return [
+        name
+        for name, tool in tools.items()
+        if tool.is_enabled() and (active is None or name in active)
+    ]
+
+
+async def turn_tools(turn: RunningTurn) -> dict[str, Tool]:
+    """The static tools of the turn: the class's, `get_tools`, and the client's (spec/02 §9.3)."""
+    own = turn.parts.own_tools
+    more: Mapping[str, Any] = await _value(turn.parts.agent.get_tools())
+    given = {name: as_tool(value) for name, value in more.items()}
+    for name in given:
+        if name in own:
+            raise _clash(name, "a method decorated with @tool")
+        if (found := turn.parts.scopes.find_tool(name)) is not None:
+            raise _clash(name, f"a tool of scope {found.scope.name!r}")
+    tools = {**own, **given}
+    for name, made in {**_declared(turn), **turn.extra_tools}.items():
+        server = name in tools and not tools[name].is_client
+        if server or turn.parts.scopes.find_tool(name) is not None:
+            turn.parts.bus.emit("tools:shadowed", name=name, winner="server", loser="client")
+        else:
+            tools[name] = made
+    return tools
+
+
+def _declared(turn: RunningTurn) -> dict[str, Tool]:
+    """The tools the client said it has; of two with one name the last counts."""
+    return {
+        t["name"]: client_tool(t["name"], t.get("description", ""), t.get("parameters"))
+        for t in turn.record.client_tools
+    }
+
+
+def _clash(name: str, other: str) -> ToolDefinitionError:
+    return ToolDefinitionError(
+        f"get_tools() returns a tool named {name!r}, and {other} has that name too. "
+        "Rename one of them."
+    )
+
+
+async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[ModelMessage, ...]:
+    """The conversation as the model sees it: repaired, shortened, converted."""
     cache = turn.parts.session.cache
     window = await _repaired(turn, await _window(turn))
     if not window:
@@ -71,7 +133,7 @@ async def _history(turn: RunningTurn) -> tuple[ModelMessage, ...]:
             result.extend(cache.converted(stored, _shortened, variant="older"))
         else:
             result.extend(cache.model_messages(stored))
-    return tuple(result)
+    return await with_model_outputs(turn, tuple(result), tools)
 
 
 async def _window(turn: RunningTurn) -> list[StoredMessage]:
@@ -97,6 +159,9 @@ async def _repaired(turn: RunningTurn, window: list[StoredMessage]) -> list[Stor
                 await session.update(tx, message)
 
     await turn.parts.commits.run(turn.parts.owner, store)
+    for message in repair.messages:
+        if message["id"] == turn.message_id:  # a continuation has read it before
+            turn.take_repaired(message)
     turn.parts.bus.emit(
         "chat:transcript:repaired",
         request_id=turn.record.request_id,
@@ -104,23 +169,12 @@ async def _repaired(turn: RunningTurn, window: list[StoredMessage]) -> list[Stor
         normalized_inputs=repair.normalized_inputs,
         tool_call_ids=repair.tool_call_ids,
     )
+    await turn.parts.output.transcript_changed()
     return await _window(turn)
 
 
 def _shortened(message: UIMessage) -> tuple[ModelMessage, ...]:
     return to_model_messages(truncate_message(message))
-
-
-async def _tools(turn: RunningTurn) -> dict[str, Tool]:
-    own = turn.parts.own_tools
-    more = await _value(turn.parts.agent.get_tools())
-    given = {name: as_tool(value) for name, value in dict(more).items()}
-    for name in given.keys() & own.keys():
-        raise ToolDefinitionError(
-            f"get_tools() returns a tool named {name!r}, and a method decorated with @tool has "
-            "that name too. Rename one of them."
-        )
-    return {**own, **given}
 
 
 async def _value(value: T | Awaitable[T]) -> T:

@@ -2,7 +2,7 @@
 
 After a crash the same happens again: the input is in the tree already, the journal is read back,
 and the attempt is counted, so that a turn that kills its process every time ends instead of coming
-back for ever.
+back for ever. A stall counts as an attempt too.
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ from inspect import isawaitable
 
 import msgspec
 
-from thinkwell.core.errors import TurnError
+from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
+from thinkwell.hooks.contexts import TurnStartContext
+from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnGoneError, TurnRecord, start_attempt
-from thinkwell.messages.message import UIMessage
+from thinkwell.messages.convert import to_model_messages
+from thinkwell.messages.fold import Fold
+from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.validate import check_message
 from thinkwell.session.rows import AUTO
 from thinkwell.store.base import Transaction
-from thinkwell.turn.ending import Aborted, Completed, Ending, Failed, Skipped
-from thinkwell.turn.resume import attempts_without_progress, restore
+from thinkwell.turn.ending import Aborted, Ending, Skipped, StageError
+from thinkwell.turn.history import tell_message
+from thinkwell.turn.resume import attempts_without_progress, reopen, restore
 from thinkwell.turn.running import RunningTurn
+from thinkwell.turn.step_result import step_blocks
 from thinkwell.turn.ticket import Ticket
 
 GAVE_UP = "The assistant was interrupted and could not recover. Please try again."
@@ -29,16 +35,17 @@ GAVE_UP = "The assistant was interrupted and could not recover. Please try again
 async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     """Start or restart the turn. Returns an ending when there is nothing left to run."""
     record, signal = turn.record, turn.signal
-    if record.attempt == 0 and record.trigger == "submission" and signal.aborted:
+    first = record.attempt == 0
+    if first and record.trigger == "submission" and signal.aborted:
         return Aborted(signal.reason or "")  # withdrawn before its slot: nothing is written
-    if record.function_input and ticket.input_function is None and record.attempt == 0:
+    if first and record.function_input and ticket.input_function is None:
         return Skipped("caller_lost")
-    finished = await restore(turn) if record.attempt > 0 else None
-    stalled = attempts_without_progress(record, len(turn.log.bodies))
-    if stalled > turn.parts.agent.max_recovery_attempts:
-        return Failed("recovery", TurnError(GAVE_UP))
-    turn.record = msgspec.structs.replace(record, stalled=stalled)
+    if record.continuation and not await _take_up_answer(turn):
+        return Skipped("superseded")
+    finished = None if first else await restore(turn)
+    count_attempt(turn)
     messages = await _input_of(ticket, turn)
+    stop = await _tell_start(turn, messages) if first else None
     try:
         turn.record = await turn.parts.commits.run(
             turn.parts.owner, lambda tx: _start(tx, turn, messages)
@@ -48,10 +55,54 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     turn.input_applied = True
     turn.parts.output.started(turn.record, turn.log)
     crash_here("c2")
+    if stop is not None:
+        raise stop  # only now: what was accepted is in the tree, however the turn ends
+    if first:
+        await _tell_input(turn, messages)
     if finished is not None:
-        return Completed(finished)
+        return finished
     signal.throw_if_aborted()
     return None
+
+
+async def begin_again(turn: RunningTurn) -> None:
+    """The model stalled: count an attempt and take the open step up again (DESIGN §8.3)."""
+    turn.parts.bus.emit(
+        "chat:stream:stalled",
+        request_id=turn.record.request_id,
+        timeout_ms=turn.settings.stall_timeout * 1000,
+    )
+    await turn.parts.commits.flush()
+    reopen(turn)
+    count_attempt(turn)
+    turn.record = await turn.parts.commits.run(
+        turn.parts.owner,
+        lambda tx: start_attempt(tx, turn.record, now=turn.parts.clock.now(), seq=turn.log.written),
+    )
+
+
+def count_attempt(turn: RunningTurn) -> None:
+    """Give up after too many attempts in a row that added nothing."""
+    stalled = attempts_without_progress(turn.record, len(turn.log.bodies))
+    if stalled > turn.parts.agent.max_recovery_attempts:
+        raise StageError("recovery", TurnError(GAVE_UP))
+    turn.record = msgspec.structs.replace(turn.record, stalled=stalled)
+
+
+async def _take_up_answer(turn: RunningTurn) -> bool:
+    """A continuation goes on in a stored answer; False if that is no longer the end of the path."""
+    session = turn.parts.session
+    head = await session.get_head()
+    if head is None or head.id != turn.message_id or head.role != "assistant":
+        return False
+    stored = await session.get_message(turn.message_id)
+    if stored is None:
+        return False
+    turn.fold = Fold(stored, continuation=True)
+    turn.earlier_steps = len(step_blocks(stored["parts"]))
+    turn.answer_parent = turn.message_id
+    turn.answer_known = True
+    return True
 
 
 async def _input_of(ticket: Ticket, turn: RunningTurn) -> tuple[UIMessage, ...]:
@@ -63,13 +114,37 @@ async def _input_of(ticket: Ticket, turn: RunningTurn) -> tuple[UIMessage, ...]:
     return tuple(check_message(message) for message in made)
 
 
+async def _tell_input(turn: RunningTurn, messages: tuple[UIMessage, ...]) -> None:
+    for message in messages:
+        for entry in to_model_messages(message):
+            await tell_message(turn, entry, None, message["id"])
+
+
+async def _tell_start(
+    turn: RunningTurn, messages: tuple[UIMessage, ...]
+) -> AbortTurn | FailTurn | HookFailedError | None:
+    """Tell `on_turn_start`; returns what a hook raised to end the turn."""
+    users = [message for message in messages if message["role"] == "user"]
+    context = TurnStartContext(
+        **turn.hook_fields(),
+        message=text_of(users[-1]) if users else None,
+        messages=messages,
+    )
+    try:
+        await turn.parts.hooks.observe("on_turn_start", context)
+    except (AbortTurn, FailTurn, HookFailedError) as stop:
+        return stop
+    return None
+
+
 async def _start(tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, ...]) -> TurnRecord:
     session, record = turn.parts.session, turn.record
-    parent = record.branch_from
-    if record.attempt == 0:
-        added = await session.add(tx, messages, AUTO if parent is None else parent)
-        head = await session.history.head(tx)
-        parent = added[-1].row.id if added else parent or (head.id if head else None)
-    turn.answer_parent = parent
-    record = msgspec.structs.replace(record, branch_from=parent)
+    if not record.continuation:
+        parent = record.branch_from
+        if record.attempt == 0:
+            added = await session.add(tx, messages, AUTO if parent is None else parent or None)
+            head = await session.history.head(tx)
+            parent = added[-1].row.id if added else parent or (head.id if head else None)
+        turn.answer_parent = parent
+        record = msgspec.structs.replace(record, branch_from=parent)
     return await start_attempt(tx, record, now=turn.parts.clock.now(), seq=turn.log.written)

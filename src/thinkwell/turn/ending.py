@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
-from thinkwell.hooks.contexts import Stage, StopReason
+from thinkwell.core.errors import StoreError
+from thinkwell.hooks.contexts import ModelResponse, Stage, StopReason
+from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.turns import TurnRecord, TurnStatus
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.usage import Usage
@@ -16,6 +18,8 @@ class Completed(msgspec.Struct, frozen=True):
     """The model has nothing more to say, or may not say more."""
 
     stop_reason: StopReason
+    output: Any = None
+    """The validated structured output."""
 
 
 class Aborted(msgspec.Struct, frozen=True):
@@ -49,6 +53,19 @@ class StageError(Exception):
         self.error = error
 
 
+class StalledError(Exception):
+    """The model said nothing for too long: the turn makes another attempt. Never leaves `turn/`."""
+
+
+def ends_turn(error: Exception) -> Exception | None:
+    """The error itself if it already says how the turn ends; None if its stage must be added."""
+    return (
+        error
+        if isinstance(error, StageError | StoreError | HookFailedError | StalledError)
+        else None
+    )
+
+
 class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What `settle` stored."""
 
@@ -56,6 +73,14 @@ class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
     message: UIMessage
     """The answer; its parts may be empty."""
     error: Exception | None = None
+    output: Any = None
+    """The validated structured output."""
+    response: ModelResponse = ModelResponse()
+    """The last step's answer."""
+    continuation: TurnRecord | None = None
+    """A turn that goes on with this answer, accepted together with its end."""
+    cleared: bool = False
+    """It ran when the conversation was cleared away."""
 
 
 class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +101,8 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     """How many model calls it took."""
     continuation: bool = False
+    output: Any = None
+    """The validated structured output, if one was asked for."""
 
     @property
     def text(self) -> str:

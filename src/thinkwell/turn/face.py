@@ -7,19 +7,22 @@ only through `TurnOutput`; `agent/wiring.py` hands in the real ones.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
+from thinkwell.hooks.contexts import TurnContext
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
+from thinkwell.messages.message import UIMessage
 from thinkwell.models.base import Model
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
+from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
 
 
@@ -27,10 +30,20 @@ class AgentFace(Protocol):
     """The settings and overrides of an agent that a turn uses."""
 
     max_steps: int
+    on_max_steps: Literal["stop", "error", "answer"]
+    max_retries: int
+    send_reasoning: bool
+    store_reasoning: bool
+    tool_execution: Literal["parallel", "sequential"]
+    chat_stream_stall_timeout: float
+    max_tool_output_chars: int
     hydration_byte_budget: int
     cancel_grace: float
     expose_errors: bool
     max_recovery_attempts: int
+    max_turn_chain: int
+    message_concurrency: str | Mapping[str, Any]
+    strict_hooks: bool
 
     def get_model(self) -> Any:
         """The model or its name."""
@@ -38,6 +51,10 @@ class AgentFace(Protocol):
 
     def get_system_prompt(self) -> str | Awaitable[str]:
         """The system prompt."""
+        ...
+
+    def authorize_turn(self, ctx: TurnContext) -> Any:
+        """Whether actions may run in this turn; may be async."""
         ...
 
     def get_tools(self) -> Mapping[str, Tool] | Awaitable[Mapping[str, Tool]]:
@@ -53,6 +70,18 @@ class TurnOutput(Protocol):
 
     def started(self, record: TurnRecord, log: TurnLog) -> None:
         """A turn runs; its chunks come through `log`."""
+        ...
+
+    def updated(self, message: UIMessage) -> None:
+        """A stored message has changed."""
+        ...
+
+    def steering_waits(self) -> bool:
+        """Whether an input waits that the running turn must make room for."""
+        ...
+
+    async def transcript_changed(self) -> None:
+        """Stored messages were mended."""
         ...
 
     async def ended(self, record: TurnRecord, error: str | None) -> None:
@@ -76,5 +105,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     bus: EventBus
     clock: Clock
     output: TurnOutput
+    scopes: ScopeRegistry
+    sleep: Callable[[float], Awaitable[object]]
+    """How a retry waits."""
     resolve_model: Callable[[Any], Model]
     """Turns what `get_model` returned into a model."""

@@ -32,44 +32,41 @@ from thinkwell.models.base import (
     ToolInputDelta,
     ToolInputStart,
 )
-from thinkwell.turn.ending import StageError
+from thinkwell.turn.ending import StageError, ends_turn
 from thinkwell.turn.interrupt import interruptible
+from thinkwell.turn.pending_call import PendingCall, read_call
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
-from thinkwell.turn.tool_calls import PendingCall, read_call
+from thinkwell.turn.watch import Watch
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ModelReply(msgspec.Struct, frozen=True):
     """What a model call came to."""
 
     finish: Finish
     calls: Sequence[PendingCall]
+    final_answer: str | None = None
+    """The input of the hidden answer tool, as JSON text."""
 
 
-async def call_model(turn: RunningTurn, step: Step) -> Reply:
+async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     """Run the call, sending chunks as they come."""
     crash_here("c3")
     reader = _Reader(turn, step)
-    stream = step.model.stream(step.request, turn.signal)
     try:
         with interruptible(turn.signal):
-            async with aclosing(cast("Any", stream)):
-                async for event in stream:
-                    await reader.take(event)
-                    if reader.finish is not None:
-                        break
+            await _read(turn, step, reader)
     except StoreError:
         raise
     except Exception as error:
         turn.signal.throw_if_aborted()  # what fails after a stop is the stop (spec/02 §12.13)
-        if isinstance(error, StageError):
-            raise
-        raise StageError("stream", error) from error
+        raise ends_turn(error) or StageError("stream", error) from error
     turn.signal.throw_if_aborted()
     if reader.finish is None:
         raise StageError("stream", ModelError("The model's stream ended without saying why."))
     await close_open_text(turn)
-    return Reply(reader.finish, [*reader.calls, *_unfinished_calls(turn, reader.calls)])
+    calls = [*reader.calls, *_unfinished_calls(turn, reader.calls)]
+    return ModelReply(reader.finish, calls, reader.final_answer)
 
 
 def _unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[PendingCall]:
@@ -95,6 +92,20 @@ async def close_open_text(turn: RunningTurn) -> None:
         await turn.emit({"type": "text-end", "id": part_id})
 
 
+async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
+    watch = Watch(turn.settings)
+    stream = step.model.stream(step.request, turn.signal)
+    async with watch, aclosing(cast("Any", stream)):
+        async for event in stream:
+            if watch.watching:
+                watch.rest()  # what we do with it is not the model's silence
+            await reader.take(event)
+            if reader.finish is not None:
+                return
+            if watch.watching:
+                watch.heard()
+
+
 class _Reader:
     """Turns events into chunks, one at a time."""
 
@@ -103,6 +114,8 @@ class _Reader:
         self._step = step
         self._resumed: tuple[str, str] | None = None  # (the model's id, the open part's id)
         self.calls: list[PendingCall] = []
+        self.final_answer: str | None = None
+        self._hidden_call: str | None = None
         self.finish: Finish | None = None
 
     async def take(self, event: ModelEvent) -> None:
@@ -120,15 +133,29 @@ class _Reader:
         elif isinstance(event, TextStart) and self._turn.open_text is not None:
             self._resumed = (event.id, self._turn.open_text)
             self._turn.open_text = None
-        else:
+        elif not self._is_final_answer(event):
             await close_open_text(self._turn)
             await self._emit(event)
         if crash_is_armed("c4") or crash_is_armed("c5"):
             await self._crash_after(event)
 
+    def _is_final_answer(self, event: ModelEvent) -> bool:
+        """The hidden answer tool reaches nobody: its input is the turn's output (spec/02 §8.3)."""
+        name = self._step.answer_tool
+        if name is None or not isinstance(event, ToolInputStart | ToolInputDelta | ToolCall):
+            return False
+        if isinstance(event, ToolInputDelta):
+            return event.tool_call_id == self._hidden_call
+        if event.tool_name != name:
+            return False
+        self._hidden_call = event.tool_call_id
+        if isinstance(event, ToolCall):
+            self.final_answer = event.input
+        return True
+
     async def _emit(self, event: ModelEvent) -> None:
         if isinstance(event, ToolCall):
-            call = read_call(event, self._step.tools)
+            call = await read_call(self._turn, self._step, event)
             self.calls.append(call)
             if call.problem is None:
                 await self._turn.emit(call.input_chunk())

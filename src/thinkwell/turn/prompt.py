@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -21,29 +22,30 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[ModelMessage, ...]
     """The conversation up to this turn's input."""
     tools: Mapping[str, Tool]
-    max_steps: int
+    """The static tools; those of scopes join in every step."""
     config: TurnConfig
     """What is passed on to each step: tool choice, sampling, headers."""
 
 
 class Conversation:
-    """What the next model call is sent: the prompt's messages, then the steps of this turn."""
+    """What the model is told so far, and what stays from step to step (spec/02 §5.5.3)."""
 
-    def __init__(self, system: str, messages: tuple[ModelMessage, ...]) -> None:
-        self.system = system
-        """The system prompt; one that a hook chose for a step stays (spec/02 §5.5.3)."""
-        self._messages = messages
+    def __init__(self, prompt: Prompt) -> None:
+        self._messages = prompt.messages
+        self.system = prompt.system
+        self.runtime_context: Any = prompt.config.runtime_context
 
     def add(self, step: tuple[ModelMessage, ...]) -> None:
         """A step has ended: the model sees it next time."""
         self._messages += step
 
     def replace(self, messages: tuple[ModelMessage, ...]) -> None:
-        """A hook chose other messages; later steps go on from them (spec/02 §5.5.3)."""
+        """A hook chose other messages; later steps go on from them."""
         self._messages = messages
 
     def messages(self, begun: tuple[ModelMessage, ...] = ()) -> tuple[ModelMessage, ...]:
-        """What the model is sent, with a step it has begun; never ends with an assistant message
-        (spec/02 §10.12).
+        """What the model is sent, with a step it has begun.
+
+        Never ends with an assistant message (spec/02 §10.12).
         """
         return tuple(close_with_user(self._messages + begun))

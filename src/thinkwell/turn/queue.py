@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.turn.ticket import Ticket
@@ -21,7 +22,17 @@ Runner = Callable[[Ticket], Awaitable[None]]
 class TurnQueue:
     """The waiting line of one agent."""
 
-    def __init__(self, *, run: Runner, stale: Runner, tasks: TaskOwner, generation: int) -> None:
+    def __init__(
+        self,
+        *,
+        run: Runner,
+        stale: Runner,
+        tasks: TaskOwner,
+        generation: int,
+        pause: Callable[[Ticket], float] = lambda _: 0.0,
+    ) -> None:
+        self._pause = pause
+        self._moved = asyncio.Event()
         self._run = run
         self._stale = stale
         self._tasks = tasks
@@ -34,12 +45,26 @@ class TurnQueue:
         """The turn that holds the slot."""
 
     def put(self, ticket: Ticket) -> None:
-        """Take a place at the end of the line. It moves with the next `wake`."""
-        self._waiting.append(ticket)
+        """Take a place at the end of the line; to steer, before all that have not begun.
+
+        It moves with the next `wake`.
+        """
+        place = len(self._waiting)
+        if ticket.record.steer:
+            ahead = (t.record.steer or t.record.attempt > 0 for t in self._waiting)
+            place = next((i for i, stays in enumerate(ahead) if not stays), place)
+        self._waiting.insert(place, ticket)
         self._idle.clear()
+
+    def remove(self, ticket: Ticket) -> None:
+        """Leave the line without a turn."""
+        if ticket in self._waiting:
+            self._waiting.remove(ticket)
+            self._moved.set()
 
     def wake(self) -> None:
         """Run what waits, unless that is going on already."""
+        self._moved.set()
         if self._worker is None and self._waiting:
             self._worker = self._tasks.spawn(self._work(), name="turns")
 
@@ -56,9 +81,22 @@ class TurnQueue:
         """Until no turn runs and none waits."""
         await self._idle.wait()
 
+    async def _must_wait(self, ticket: Ticket) -> bool:
+        """Let a debounced turn wait for its time, or for a change in the line."""
+        pause = self._pause(ticket)
+        if pause <= 0:
+            return False
+        self._moved.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._moved.wait()
+        return True
+
     async def _work(self) -> None:
         try:
             while self._waiting:
+                if await self._must_wait(self._waiting[0]):
+                    continue
                 ticket = self.active = self._waiting.popleft()
                 stale = ticket.record.generation != self.generation
                 try:

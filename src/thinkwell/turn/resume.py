@@ -27,7 +27,8 @@ from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.models.base import Finish
-from thinkwell.turn.running import RunningTurn
+from thinkwell.turn.ending import Completed
+from thinkwell.turn.running import OutsideAnswer, RunningTurn
 from thinkwell.turn.step_result import finish_from_json, step_blocks, step_result
 
 
@@ -65,14 +66,17 @@ def attempts_without_progress(record: TurnRecord, journal_length: int) -> int:
     return record.stalled + 1
 
 
-async def restore(turn: RunningTurn) -> StopReason | None:
-    """Read the journal back into `turn`. Returns a stop reason when everything was said already."""
+async def restore(turn: RunningTurn) -> Completed | None:
+    """Read the journal back into `turn`. Returns the end when everything was said already."""
     stored = await read_journal(turn.parts.store, turn.record)
     chunks = [cast("Chunk", json.loads(body)) for body in stored.bodies]
     turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies)
     turn.ledger = await read_ledger(turn.parts.store, turn.record)
-    for chunk in chunks:
-        turn.fold.apply(chunk)
+    for event in stored.in_order():
+        if event.kind in ("chunk", "hidden"):
+            turn.fold.apply(event.body)
+        elif event.kind == "answer":
+            turn.take_answer(msgspec.convert(event.body, OutsideAnswer))
     position = read_position(chunks)
     turn.started = position.started
     turn.interrupted = position.step_open
@@ -82,16 +86,18 @@ async def restore(turn: RunningTurn) -> StopReason | None:
     if position.finish_reason is None:
         return None
     asked = bool(turn.steps and turn.steps[-1].tool_calls)  # and was not let go on
-    return stop_reason_of(position.finish_reason, capped=asked)
+    output = [event.body for event in stored.events if event.kind == "output"]
+    reason = stop_reason_of(position.finish_reason, capped=asked)
+    return Completed(reason, output[-1]["value"] if output else None)
 
 
 def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None:
     finishes = {
-        cast("int", body["stepNumber"]): finish_from_json(body)
-        for kind, body in stored.events
-        if kind == "model"
+        cast("int", event.body["stepNumber"]): finish_from_json(event.body)
+        for event in stored.events
+        if event.kind == "model"
     }
-    blocks = step_blocks(turn.fold.message["parts"])
+    blocks = step_blocks(turn.fold.message["parts"])[turn.earlier_steps :]
     for number, block in enumerate(blocks[:ended]):
         turn.steps.append(step_result(number, block, finishes.get(number, CUT)))
     turn.interrupted_finish = finishes.get(ended, CUT)
@@ -119,3 +125,21 @@ def open_tool_calls(turn: RunningTurn) -> list[dict[str, Any]]:
     """Tool parts of the interrupted step, in the model's order."""
     block = step_blocks(turn.fold.message["parts"])[-1]
     return [part for part in block if "toolCallId" in part]
+
+
+def reopen(turn: RunningTurn) -> None:
+    """The model stalled: the step it was in is open, and the next attempt goes on with it."""
+    position = read_position(json.loads(body) for body in turn.log.bodies)
+    turn.interrupted = position.step_open
+    turn.interrupted_finish = None
+
+
+async def close_open_parts(turn: RunningTurn) -> None:
+    """Reasoning is closed; a text that is the step's last part stays open, so that it can go on."""
+    parts = turn.fold.message["parts"]
+    open_parts = turn.fold.open_parts()
+    for part in open_parts:
+        if part.kind == "text" and parts[-1].get("type") == "text" and part is open_parts[-1]:
+            turn.open_text = part.id
+        elif part.kind in ("text", "reasoning"):
+            await turn.emit({"type": f"{part.kind}-end", "id": part.id})

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.signal import AbortSignal
@@ -20,10 +22,25 @@ from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.fold import Fold
-from thinkwell.messages.message import UIMessage
+from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
+from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.models.base import Finish
+from thinkwell.tools.tool import Tool
 from thinkwell.turn.face import Parts
+from thinkwell.turn.settings import TurnSettings
+from thinkwell.turn.step_result import has_result, step_blocks, step_messages
+
+
+class OutsideAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a client or a person said about a call of the turn that runs. Stored format."""
+
+    part: dict[str, Any]
+    """The call as it is now."""
+    stop_reason: Literal["approval", "client_tool"]
+    auto_continue: bool
+    client_tools: tuple[dict[str, Any], ...] | None = None
+
 
 current_turn: ContextVar[RunningTurn | None] = ContextVar("current_turn", default=None)
 """The turn inside which the current code runs, if any."""
@@ -32,12 +49,29 @@ current_turn: ContextVar[RunningTurn | None] = ContextVar("current_turn", defaul
 class RunningTurn:
     """One turn while it holds the slot."""
 
-    def __init__(self, record: TurnRecord, parts: Parts, signal: AbortSignal) -> None:
+    answered: Literal["approval", "client_tool"] | None = None
+    """A call of the last step was answered from outside: its continuation goes on."""
+    continuation_owed = False
+    """A client asked to go on once every open call of this answer has its result."""
+    stored = False
+    """The settling transaction has written the answer: from then on answers go to the row."""
+
+    def __init__(
+        self,
+        record: TurnRecord,
+        parts: Parts,
+        signal: AbortSignal,
+        extra_tools: Mapping[str, Tool] | None = None,
+    ) -> None:
         if record.message_id is None:
             raise ValueError("a running turn has a message id")
         self.record = record
         self.parts = parts
         self.signal = signal
+        self.extra_tools = extra_tools or {}
+        """Tools that the caller brought for this turn only."""
+        self.settings = TurnSettings()
+        """How this turn runs; the real ones come with assembly."""
         self.active = True
         """False once the slot is free: from then on, code started here may wait for other turns."""
         self.message_id = record.message_id
@@ -50,12 +84,20 @@ class RunningTurn:
         """Whether the `start` chunk is in the journal."""
         self.steps: list[StepResult] = []
         self.step_number = 0
+        self.earlier_steps = 0
+        """Steps of earlier turns in the answer that a continuation goes on with."""
+        self.output_tries = 0
+        """How often a structured output was refused."""
+        self.authorization: Any = True
+        """What `authorize_turn` said."""
         self.open_text: str | None = None
         """A text part left open by a crash, which the next text goes on with."""
         self.interrupted = False
         """Whether a crash left the step `step_number` open."""
         self.ledger: Mapping[str, LedgerRow] = {}
         """What earlier attempts recorded of tool calls, by call id."""
+        self.answer_known = not record.continuation
+        """Whether `fold` holds the whole answer: a continuation has to read it first."""
         self.interrupted_finish: Finish | None = None
         """How the interrupted step's model call had ended, as far as the journal knows."""
 
@@ -64,8 +106,22 @@ class RunningTurn:
         return {"id": self.message_id, "role": "assistant", "parts": []}
 
     def forget_answer(self) -> None:
-        """Drop what was answered: it cannot be stored."""
+        """Drop what was answered: it cannot be stored. A stored beginning stays as it is."""
         self.fold = Fold(self.empty_answer())
+        self.answer_known = not self.record.continuation
+
+    def take_answer(self, answer: OutsideAnswer) -> None:
+        """An answer from outside for a call of this turn."""
+        self.fold.replace_call(answer.part)
+        self.answered = answer.stop_reason
+        self.continuation_owed = self.continuation_owed or answer.auto_continue
+        if answer.client_tools is not None:
+            self.record = msgspec.structs.replace(self.record, client_tools=answer.client_tools)
+
+    def take_repaired(self, message: UIMessage) -> None:
+        """The stored answer that this continuation goes on with was repaired."""
+        for part in tool_parts(message):
+            self.fold.replace_call(part)
 
     @property
     def usage(self) -> Usage:
@@ -82,10 +138,35 @@ class RunningTurn:
             "abort_signal": self.signal,
         }
 
+    def begun_step(self) -> tuple[ModelMessage, ...]:
+        """What the model had said in a step that was cut: it is asked to go on from there."""
+        if not self.interrupted:
+            return ()
+        return step_messages(step_blocks(self.fold.message["parts"])[-1])
+
+    def waiting_calls(self) -> set[str]:
+        """States of calls in the last step that wait for a person or a client."""
+        block = step_blocks(self.fold.message["parts"])[-1]
+        return {str(part["state"]) for part in block if is_tool_part(part) and not has_result(part)}
+
+    def own_parts(self) -> list[Part]:
+        """The parts of this turn's steps, without those of earlier turns in the same answer."""
+        blocks = step_blocks(self.fold.message["parts"])[self.earlier_steps :]
+        return [part for block in blocks for part in block]
+
+    def steered(self) -> bool:
+        """Whether a steering input waits for this turn to make room (DESIGN §8.8)."""
+        return self.parts.output.steering_waits()
+
     async def emit(self, chunk: Chunk) -> None:
         """Send one chunk: hooks see it, it joins the message and the log; the commit tells the
         clients.
         """
+        for transform in self.settings.transforms:
+            transformed = transform(chunk)
+            if transformed is None:
+                return
+            chunk = transformed
         await self.show(chunk)
         self.record_chunk(chunk)
         if self.parts.commits.note(self.log):
@@ -95,8 +176,7 @@ class RunningTurn:
     async def show(self, chunk: Chunk) -> None:
         """Let `on_chunk` hooks see a chunk."""
         hooks = self.parts.hooks
-        observers = hooks.registry.hooks("on_chunk")
-        if not observers:
+        if not hooks.registry.hooks("on_chunk"):
             return
         context = ChunkContext(
             request_id=self.record.request_id,
@@ -108,12 +188,16 @@ class RunningTurn:
             step_number=self.step_number,
             message_id=self.message_id,
         )
-        for observer in observers:
-            if observer.alive:
-                await hooks.tell("on_chunk", observer, context)
+        await hooks.observe("on_chunk", context)
 
     def record_chunk(self, chunk: Chunk) -> None:
         """Fold and log a chunk without waiting; whoever calls this commits."""
+        hidden = not self.settings.send_reasoning and chunk["type"].startswith("reasoning-")
+        if hidden:
+            chunk = {**chunk, "hidden": True}
         body = json.dumps(chunk)  # first: what cannot be encoded joins neither message nor log
         self.fold.apply(chunk)
-        self.log.append(body)
+        if hidden:
+            self.log.append_event("hidden", body)  # stored, never told
+        else:
+            self.log.append(body)

@@ -14,23 +14,26 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import AbortTurn, FailTurn, SessionError, StoreError, TurnError
-from thinkwell.hooks.contexts import ChatErrorContext
+from thinkwell.hooks.contexts import ModelResponse
+from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.reading import pack_journal
 from thinkwell.journal.turns import TurnEnd, TurnRecord, settle_turn
 from thinkwell.messages.chunks import Chunk, tool_error
-from thinkwell.messages.message import UIMessage, tool_parts
-from thinkwell.messages.sanitize import sanitize_message
+from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
 from thinkwell.session.rows import AUTO
 from thinkwell.store.base import Transaction
+from thinkwell.turn.classify import classify, error_context
+from thinkwell.turn.continuation import start_continuation
 from thinkwell.turn.ending import Aborted, Completed, Ending, Failed, Skipped, TurnOutcome
 from thinkwell.turn.running import RunningTurn
-from thinkwell.turn.step_result import has_result
+from thinkwell.turn.step_result import has_content, has_result, step_blocks
 
 log = logging.getLogger("thinkwell.turn")
 
 SAFE_ERROR = "Something went wrong while answering. Please try again."
 """What clients read instead of an internal error (spec/02 §11.8)."""
+END_EVENTS = ("on_chat_done", "on_chat_abort", "on_chat_response")
 HOOK_TRIES = 3
 """How often the response hooks of one turn may be begun, crashes included."""
 
@@ -50,10 +53,17 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
         return await _end_without_storing(turn, failure)
     if stored is None:
         return await _end_superseded(turn)
-    turn.record = stored
+    turn.record = stored.record
     crash_here("c11")
     await turn.parts.output.ended(turn.record, client_text)
-    return TurnOutcome(record=turn.record, message=turn.fold.message, error=error)
+    return TurnOutcome(
+        record=turn.record,
+        message=_kept(turn),
+        error=error,
+        output=ending.output if isinstance(ending, Completed) else None,
+        response=last_response(turn.fold.message, turn.record.stop_reason),
+        continuation=stored.continuation,
+    )
 
 
 async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | None, str | None]:
@@ -61,19 +71,15 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     if not isinstance(ending, Failed):
         return None, None
     parts = turn.parts
-    context = ChatErrorContext(
-        **turn.hook_fields(),
-        stage=ending.stage,
-        messages_persisted=turn.input_applied,
-        partial=turn.fold.snapshot() if has_content(turn.fold.message) else None,
-        attempt=turn.record.attempt - 1,
-    )
+    classification = await classify(turn, ending.stage, ending.error)
+    context = error_context(turn, ending.stage, ending.error, classification)
     decided = await parts.hooks.on_chat_error(ending.error, context)
     parts.bus.emit(
         "chat:request:failed",
         request_id=turn.record.request_id,
         stage=ending.stage,
         messages_persisted=turn.input_applied,
+        classification=classification,
         error=decided,
     )
     error = decided if isinstance(decided, Exception) else TurnError(decided)
@@ -93,8 +99,8 @@ async def _settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
         if isinstance(ending, Aborted)
         else "The turn failed before it ran."
     )
-    for part in tool_parts(turn.fold.message):
-        if not has_result(part):
+    for part in turn.own_parts():
+        if is_tool_part(part) and not has_result(part):
             await _tell_leftover(turn, tool_error(part["toolCallId"], text))
 
 
@@ -116,11 +122,11 @@ def _end(
         stop_reason="end",
         usage=turn.usage,
         steps=len(turn.steps),
-        hooks_owed=HOOK_TRIES if turn.parts.hooks.registry.hooks("on_chat_response") else 0,
+        hooks_owed=HOOK_TRIES - 1 if has_end_hooks(turn.parts.hooks) else 0,
     )
     match ending:
-        case Completed(stop_reason=reason):
-            return msgspec.structs.replace(base, stop_reason=reason)
+        case Completed(stop_reason=reason, output=output):
+            return msgspec.structs.replace(base, stop_reason=reason, output=output)
         case Aborted(reason=reason):
             return msgspec.structs.replace(
                 base, status="aborted", stop_reason="aborted", error=reason
@@ -139,17 +145,23 @@ def _end(
             assert_never(ending)
 
 
-async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> TurnRecord | None:
+class Stored(msgspec.Struct, frozen=True):
+    """What the settling transaction wrote."""
+
+    record: TurnRecord
+    continuation: TurnRecord | None
+
+
+async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | None:
     """The settling transaction. None if somebody (a clear) has ended the turn before."""
     now = turn.parts.clock.now()
     if not await settle_turn(tx, turn.record, end, now=now):
         return None
-    message = turn.fold.message
-    if has_content(message):
-        parent = AUTO if turn.answer_parent is None else turn.answer_parent
-        await turn.parts.session.append(tx, message, parent)
+    if end.status != "skipped" and turn.answer_known:
+        await _store_answer(tx, turn)
+    turn.stored = True
     await pack_journal(tx, turn.record, turn.log.bodies, now=now)
-    return msgspec.structs.replace(
+    record = msgspec.structs.replace(
         turn.record,
         status=end.status,
         stop_reason=end.stop_reason,
@@ -158,15 +170,39 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> TurnRecord
         usage=end.usage,
         steps=end.steps,
         hooks_owed=end.hooks_owed,
+        output=end.output,
         settled_at=now,
     )
+    following = None
+    if end.status == "completed":
+        following = await start_continuation(
+            tx, turn.parts, record, turn.fold.message, owed=turn.continuation_owed
+        )
+    return Stored(record, following)
+
+
+async def _store_answer(tx: Transaction, turn: RunningTurn) -> None:
+    message = _kept(turn)
+    if turn.record.continuation:
+        await turn.parts.session.update(tx, message)
+    elif has_content(message):
+        parent = AUTO if turn.answer_parent is None else turn.answer_parent
+        await turn.parts.session.append(tx, message, parent)
+
+
+def _kept(turn: RunningTurn) -> UIMessage:
+    """The answer as it is stored."""
+    message = turn.fold.message
+    if turn.parts.agent.store_reasoning:
+        return message
+    return with_parts(message, [p for p in message["parts"] if p.get("type") != "reasoning"])
 
 
 async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
     """A clear was faster: nothing of this turn is kept (spec/02 §3.7)."""
     turn.record = msgspec.structs.replace(turn.record, status="skipped", stop_reason="cleared")
     await turn.parts.output.ended(turn.record, None)
-    return TurnOutcome(record=turn.record, message=turn.empty_answer())
+    return TurnOutcome(record=turn.record, message=turn.empty_answer(), cleared=True)
 
 
 async def _end_without_storing(turn: RunningTurn, failure: StoreError) -> TurnOutcome:
@@ -178,6 +214,16 @@ async def _end_without_storing(turn: RunningTurn, failure: StoreError) -> TurnOu
     return TurnOutcome(record=told, message=turn.fold.message, error=failure)
 
 
-def has_content(message: UIMessage) -> bool:
-    """Whether anything would be stored beside step marks."""
-    return any(part.get("type") != "step-start" for part in sanitize_message(message)["parts"])
+def has_end_hooks(hooks: Hooks) -> bool:
+    """Whether anybody wants to hear of the end."""
+    return any(hooks.registry.hooks(event) for event in END_EVENTS)
+
+
+def last_response(message: UIMessage, finish_reason: str | None) -> ModelResponse:
+    """The last step's answer, read from the message."""
+    blocks = step_blocks(message["parts"])
+    block = blocks[-1] if blocks else []
+    text = "".join(str(part["text"]) for part in block if part.get("type") == "text")
+    thought = "".join(str(part["text"]) for part in block if part.get("type") == "reasoning")
+    reason = "length" if finish_reason == "length" else "stop"
+    return ModelResponse(content=text or None, reasoning=thought or None, finish_reason=reason)

@@ -5,14 +5,17 @@ The same for a live step and one read back (pure).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from thinkwell.core import json
 from thinkwell.hooks.contexts import StepResult, ToolCallInfo, ToolResultInfo
-from thinkwell.messages.message import Part, is_settled, is_tool_part, tool_name
+from thinkwell.messages.convert import to_model_messages
+from thinkwell.messages.message import Part, UIMessage, is_settled, is_tool_part, tool_name
+from thinkwell.messages.model_messages import ModelMessage
+from thinkwell.messages.sanitize import sanitize_message
 from thinkwell.models.base import Finish
 
 
@@ -30,6 +33,26 @@ def step_blocks(parts: Sequence[Part]) -> list[list[Part]]:
         elif blocks:
             blocks[-1].append(part)
     return blocks
+
+
+def step_messages(
+    block: Sequence[Mapping[str, Any]], *, with_open_calls: bool = False
+) -> tuple[ModelMessage, ...]:
+    """A step as the model sees it afterwards; with calls that have no result yet if asked for."""
+    parts = [dict(part) for part in block]
+    if with_open_calls:
+        parts = [
+            {**part, "state": "output-available", "output": None}
+            if is_tool_part(part) and not has_result(part)
+            else part
+            for part in parts
+        ]
+    return to_model_messages({"id": "", "role": "assistant", "parts": parts})
+
+
+def has_content(message: UIMessage) -> bool:
+    """Whether anything would be stored beside step marks."""
+    return any(part.get("type") != "step-start" for part in sanitize_message(message)["parts"])
 
 
 def step_result(number: int, block: Sequence[Part], finish: Finish) -> StepResult:

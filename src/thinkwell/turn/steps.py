@@ -1,130 +1,90 @@
 """The loop: ask the model, run the tools it asked for, decide whether to go on.
 
-    prepare_step  `before_step` and the settings of this step make the model request
-    call_model    events become chunks (`model_call.py`)
+    prepare_step  `before_step` and the settings of this step make the request (`step.py`)
+    answer        the model's events become chunks, `on_response` may change them (`answer.py`)
     finish_step   tools run (`tool_calls.py`), the step is recorded, `on_step_finish`
     decide_next   Continue or Final, a pure decision
 
-A step that a crash left open is brought to its end first, by the same functions.
+A step that a crash or a stall left open is brought to its end first, by the same functions.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.errors import StoreError
-from thinkwell.hooks.answers import StepConfig
-from thinkwell.hooks.contexts import ResponseInfo, StepContext, StepFinishContext, StopReason
-from thinkwell.hooks.dispatch import sampling_of
+from thinkwell.core.errors import MaxStepsError, OutputError
+from thinkwell.hooks.contexts import ResponseInfo, StepFinishContext, StopReason
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
-from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.model_messages import ModelMessage
-from thinkwell.models.base import Finish, ModelRequest, ToolSpec
-from thinkwell.tools.tool import Tool
+from thinkwell.models.base import Finish, ModelRequest
+from thinkwell.tools.stopping import should_stop
+from thinkwell.turn.answer import Reply, answer
 from thinkwell.turn.ending import Completed, Ending, StageError
-from thinkwell.turn.model_call import Reply, call_model, close_open_text
+from thinkwell.turn.model_call import close_open_text
+from thinkwell.turn.output import OutputPending, read_output
+from thinkwell.turn.pending_call import PendingCall
 from thinkwell.turn.prompt import Conversation, Prompt
-from thinkwell.turn.resume import CUT, MAY_GO_ON, open_tool_calls, stop_reason_of
+from thinkwell.turn.resume import (
+    CUT,
+    MAY_GO_ON,
+    close_open_parts,
+    open_tool_calls,
+    stop_reason_of,
+)
 from thinkwell.turn.running import RunningTurn
-from thinkwell.turn.step import Step
-from thinkwell.turn.step_result import finish_to_json, step_blocks, step_result
-from thinkwell.turn.tool_calls import PendingCall, run_tool_calls
+from thinkwell.turn.step import Step, prepare_step, step_tools
+from thinkwell.turn.step_result import finish_to_json, step_blocks, step_messages, step_result
+from thinkwell.turn.telemetry import step_span
+from thinkwell.turn.tool_calls import run_tool_calls
 
 
 class Continue(msgspec.Struct, frozen=True):
-    """The model must see what its tools gave."""
+    """The model must see what its tools gave. `last`: once more, without tools."""
+
+    last: bool = False
+    asked: tuple[ModelMessage, ...] = ()
+    """A request of ours that the model must see too."""
 
 
 class Final(msgspec.Struct, frozen=True):
     """Nothing more to do."""
 
     stop_reason: StopReason
+    output: Any = None
 
 
 Next: TypeAlias = Continue | Final
+UNANSWERED = ("approval", "client_tool", "steered")
+"""The answer is still to come, in a later turn."""
 
 
 async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
     """Run steps until one is final."""
-    conversation = Conversation(prompt.system, prompt.messages)
-    for step in turn.steps:
-        conversation.add(step_messages(step.content))
+    conversation = Conversation(prompt)
+    for done in turn.steps:
+        conversation.add(step_messages(done.content))
     following = await _finish_interrupted_step(turn, prompt, conversation)
     while isinstance(following, Continue):
         turn.signal.throw_if_aborted()
-        step = await prepare_step(turn, prompt, conversation)
-        reply = await _answer(turn, step)
-        following = await finish_step(turn, prompt, step, reply)
+        step = await prepare_step(turn, prompt, conversation, last=following.last)
+        with step_span(turn, step):
+            reply = await answer(turn, step)
+            following = await finish_step(turn, step, reply)
         conversation.add(step_messages(turn.steps[-1].content))
-    finish_reason = turn.steps[-1].finish_reason
-    await turn.emit({"type": "finish", "finishReason": finish_reason})
+        following = await _read_output(turn, step, reply, following)
+        if isinstance(following, Continue):
+            conversation.add(following.asked)
+    await turn.emit({"type": "finish", "finishReason": turn.steps[-1].finish_reason})
     if crash_is_armed("c10"):
         await turn.parts.commits.flush()
         crash_here("c10")
-    return Completed(following.stop_reason)
+    return Completed(following.stop_reason, following.output)
 
 
-async def prepare_step(turn: RunningTurn, prompt: Prompt, conversation: Conversation) -> Step:
-    """The request of the next model call, after `before_step`."""
-    base = prompt.config
-    context = StepContext(
-        **turn.hook_fields(),
-        step_number=turn.step_number,
-        steps=tuple(turn.steps),
-        model=prompt.model,
-        system=conversation.system,
-        messages=conversation.messages(_begun(turn)),
-        tools=MappingProxyType(_active(prompt.tools, base.active_tools)),
-        tool_choice=base.tool_choice or "auto",
-        remaining_steps=prompt.max_steps - turn.step_number,
-    )
-    try:
-        config = await turn.parts.hooks.before_step(context)
-        if config.messages is not None:
-            conversation.replace(tuple(config.messages))
-        if config.system is not None:
-            conversation.system = config.system
-        return _step(turn, prompt, context, config)
-    except StoreError:
-        raise
-    except Exception as error:
-        raise StageError("step", error) from error
-
-
-def _step(turn: RunningTurn, prompt: Prompt, context: StepContext, config: StepConfig) -> Step:
-    active = (
-        dict(context.tools)
-        if config.active_tools is None
-        else _active(prompt.tools, config.active_tools)
-    )
-    model = turn.parts.resolve_model(config.model) if config.model else prompt.model
-    request = ModelRequest(
-        messages=context.messages if config.messages is None else tuple(config.messages),
-        system=context.system if config.system is None else config.system,
-        tools=tuple(ToolSpec(t.name, t.description, t.input_schema) for t in active.values()),
-        tool_choice=config.tool_choice or context.tool_choice,
-        headers=prompt.config.headers or {},
-        **sampling_of(prompt.config, config),
-    )
-    return Step(number=turn.step_number, model=model, request=request, tools=active)
-
-
-async def _answer(turn: RunningTurn, step: Step) -> Reply:
-    if not turn.started:
-        turn.started = True
-        await turn.emit({"type": "start", "messageId": turn.message_id})
-    if turn.interrupted:
-        turn.interrupted = False  # the step goes on where the crash cut it
-    else:
-        await turn.emit({"type": "start-step"})
-    return await call_model(turn, step)
-
-
-async def finish_step(turn: RunningTurn, prompt: Prompt, step: Step, reply: Reply) -> Next:
+async def finish_step(turn: RunningTurn, step: Step, reply: Reply) -> Next:
     """Run the tools the model asked for, record the step, tell the hooks."""
     finish = reply.finish
     turn.log.append_event("model", finish_to_json(step.number, finish))
@@ -132,53 +92,111 @@ async def finish_step(turn: RunningTurn, prompt: Prompt, step: Step, reply: Repl
     await run_tool_calls(turn, step, reply.calls, finish.reason)
     await turn.emit({"type": "finish-step"})
     block = step_blocks(turn.fold.message["parts"])[-1]
-    encoded = json.dumps(block)
-    turn.steps.append(step_result(step.number, json.loads(encoded), finish))
+    turn.steps.append(step_result(step.number, json.loads(json.dumps(block)), finish))
     turn.step_number += 1
-    if turn.parts.hooks.registry.hooks("on_step_finish"):
-        await turn.parts.commits.flush()
-        result = step_result(step.number, json.loads(encoded), finish)  # the hooks' own copy
-        response = ResponseInfo(
-            id=finish.response_id,
-            model_id=finish.model_id or step.model.model_id,
-            timestamp=turn.parts.clock.now(),
-            messages=step_messages(result.content),
-            headers=finish.headers,
-        )
-        context = StepFinishContext(
-            **turn.hook_fields(),
-            **{name: getattr(result, name) for name in result.__struct_fields__},
-            request=step.request,
-            response=response,
-        )
-        await turn.parts.hooks.observe("on_step_finish", context)
-    following = decide_next(
-        finish, called=bool(reply.calls), steps_left=prompt.max_steps - turn.step_number
-    )
+    await _tell_step_finish(turn, step, finish)
+    following = await _decide(turn, finish, called=bool(reply.calls))
     if isinstance(following, Continue):
         await turn.parts.commits.flush()
         crash_here("c9")
     return following
 
 
-def decide_next(finish: Finish, *, called: bool, steps_left: int) -> Next:
-    """Go on only if tools ran and another step is allowed (spec/02 §4.2)."""
+async def _decide(turn: RunningTurn, finish: Finish, *, called: bool) -> Next:
+    waiting = turn.waiting_calls()
+    if waiting:
+        return Final("client_tool" if waiting == {"input-available"} else "approval")
+    if turn.answered is not None:
+        return Final(turn.answered)
+    following = decide_next(finish, called=called)
+    return await _may_continue(turn) if isinstance(following, Continue) else following
+
+
+async def _after_last_step(turn: RunningTurn) -> Next:
+    """A crash between a step and what comes after it: decide as if it had ended just now."""
+    if not turn.steps:
+        return Continue()
+    last = turn.steps[-1]
+    finish = Finish(reason=last.finish_reason)
+    following = await _decide(turn, finish, called=bool(last.tool_calls))
+    output = turn.settings.output
+    if output is None or isinstance(following, Continue) or following.stop_reason in UNANSWERED:
+        return following
+    try:
+        return Final("end", output.parse(last.text))
+    except OutputError:  # it was given to the hidden tool, and is lost: once more
+        return Continue()
+
+
+def decide_next(finish: Finish, *, called: bool) -> Next:
+    """Go on only if tools ran (spec/02 §4.2)."""
     if not called or finish.reason not in MAY_GO_ON:
         return Final(stop_reason_of(finish.reason))
-    if steps_left <= 0:
-        return Final("max_steps")
     return Continue()
+
+
+async def _may_continue(turn: RunningTurn) -> Next:
+    """The caps of the turn: its own conditions, a steering input, the number of steps."""
+    settings = turn.settings
+    if await should_stop(settings.stop_when, turn.steps):
+        return Final("stop_when")
+    if turn.steered():
+        return Final("steered")
+    if turn.step_number < settings.max_steps:
+        return Continue()
+    if settings.on_max_steps == "error":
+        raise StageError("step", MaxStepsError(turn.step_number))
+    if settings.on_max_steps == "answer" and turn.step_number == settings.max_steps:
+        return Continue(last=True)
+    return Final("max_steps")
+
+
+async def _read_output(turn: RunningTurn, step: Step, reply: Reply, following: Next) -> Next:
+    """Validate the structured output once the turn would end; ask again while retries are left."""
+    if step.output is None or (isinstance(following, Continue) and reply.final_answer is None):
+        return following
+    if isinstance(following, Final) and following.stop_reason in UNANSWERED:
+        return following
+    outcome = read_output(turn, step, reply)
+    if isinstance(outcome, OutputPending):
+        return Continue(asked=outcome.messages)
+    turn.log.append_event("output", json.dumps({"value": json.to_jsonable(outcome)}))
+    return Final("end", outcome)
+
+
+async def _tell_step_finish(turn: RunningTurn, step: Step, finish: Finish) -> None:
+    if not turn.parts.hooks.registry.hooks("on_step_finish"):
+        return
+    await turn.parts.commits.flush()
+    last = turn.steps[-1]
+    own_copy = json.loads(json.dumps(last.content))  # what a hook does to it stays with the hook
+    result = step_result(last.step_number, own_copy, finish)
+    response = ResponseInfo(
+        id=finish.response_id,
+        model_id=finish.model_id or step.model.model_id,
+        timestamp=turn.parts.clock.now(),
+        messages=step_messages(result.content),
+        headers=finish.headers,
+    )
+    context = StepFinishContext(
+        **turn.hook_fields(),
+        **{name: getattr(result, name) for name in result.__struct_fields__},
+        request=step.request,
+        response=response,
+        runtime_context=step.runtime_context,
+    )
+    await turn.parts.hooks.observe("on_step_finish", context)
 
 
 async def _finish_interrupted_step(
     turn: RunningTurn, prompt: Prompt, conversation: Conversation
 ) -> Next:
     if not turn.interrupted:
-        return _after_last_step(turn, prompt)
-    await _close_open_parts(turn)
+        return await _after_last_step(turn)
+    await close_open_parts(turn)
     parts = open_tool_calls(turn)
-    if not parts and turn.interrupted_finish is CUT:
-        return Continue()  # the model goes on in this step: `_begun`
+    if not parts and turn.interrupted_finish in (None, CUT):
+        return Continue()  # the model goes on in this step: `begun_step`
     await close_open_text(turn)
     turn.interrupted = False
     calls = [PendingCall.from_part(part, turn.ledger.get(part["toolCallId"])) for part in parts]
@@ -186,50 +204,10 @@ async def _finish_interrupted_step(
         number=turn.step_number,
         model=prompt.model,
         request=ModelRequest(messages=conversation.messages(), system=conversation.system),
-        tools=prompt.tools,
+        tools=step_tools(turn, prompt),
+        runtime_context=conversation.runtime_context,
     )
-    following = await finish_step(turn, prompt, step, Reply(turn.interrupted_finish or CUT, calls))
+    reply = Reply(finish=turn.interrupted_finish or CUT, calls=calls)
+    following = await finish_step(turn, step, reply)
     conversation.add(step_messages(turn.steps[-1].content))
     return following
-
-
-def _after_last_step(turn: RunningTurn, prompt: Prompt) -> Next:
-    """A crash between a step and what comes after it: decide as if it had ended just now."""
-    if not turn.steps:
-        return Continue()
-    last = turn.steps[-1]
-    return decide_next(
-        Finish(reason=last.finish_reason),
-        called=bool(last.tool_calls),
-        steps_left=prompt.max_steps - turn.step_number,
-    )
-
-
-def _begun(turn: RunningTurn) -> tuple[ModelMessage, ...]:
-    """What the model had said in a step that a crash cut: it is asked to go on from there."""
-    if not turn.interrupted:
-        return ()
-    return step_messages(step_blocks(turn.fold.message["parts"])[-1])
-
-
-async def _close_open_parts(turn: RunningTurn) -> None:
-    """Reasoning is closed; a text that is the step's last part stays open, so that it can go on."""
-    parts = turn.fold.message["parts"]
-    open_parts = turn.fold.open_parts()
-    for part in open_parts:
-        if part.kind == "text" and parts[-1].get("type") == "text" and part is open_parts[-1]:
-            turn.open_text = part.id
-        elif part.kind in ("text", "reasoning"):
-            await turn.emit({"type": f"{part.kind}-end", "id": part.id})
-
-
-def step_messages(block: Any) -> tuple[ModelMessage, ...]:
-    """A step as the model sees it afterwards."""
-    return to_model_messages({"id": "", "role": "assistant", "parts": list(block)})
-
-
-def _active(tools: Any, names: Any) -> dict[str, Tool]:
-    if names is None:
-        return dict(tools)
-    wanted = set(names)
-    return {name: tool for name, tool in tools.items() if name in wanted}

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from thinkwell.core.signal import AbortController
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
-from thinkwell.turn.ending import TurnResult
+from thinkwell.tools.tool import Tool
+from thinkwell.turn.ending import TurnOutcome, TurnResult
 
 InputFunction: TypeAlias = Callable[
     [list[UIMessage]], "Sequence[UIMessage] | Awaitable[Sequence[UIMessage]]"
@@ -24,15 +25,43 @@ Contract: called once; may raise (the turn fails).
 class Ticket:
     """One place in the queue."""
 
-    __slots__ = ("_log", "_on_log", "controller", "input_function", "record", "result")
+    __slots__ = (
+        "_log",
+        "_on_end",
+        "_on_log",
+        "controller",
+        "depth",
+        "ended",
+        "input_function",
+        "outcome",
+        "record",
+        "result",
+        "tools",
+    )
 
-    def __init__(self, record: TurnRecord, input_function: InputFunction | None = None) -> None:
+    def __init__(
+        self,
+        record: TurnRecord,
+        input_function: InputFunction | None = None,
+        *,
+        tools: Mapping[str, Tool] | None = None,
+        depth: int = 0,
+    ) -> None:
         self.record = record
+        self.tools = tools or {}
+        """Tools of this turn only; they live as long as their caller."""
+        self.depth = depth
+        """How many turns have started one another in their end hooks, up to this one."""
         self.input_function = input_function
         self.controller = AbortController()
         self.result: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
+        self.ended: TurnRecord | None = None
+        """There once the end is stored and told to clients, before the hooks of the end."""
+        self.outcome: TurnOutcome | None = None
+        """What was stored; there when `result` is, unless nothing ran."""
         self._log: TurnLog | None = None
         self._on_log: Callable[[TurnLog], object] | None = None
+        self._on_end: Callable[[], object] | None = None
         if record.cancel_requested is not None:
             self.controller.abort(record.cancel_requested)
 
@@ -42,11 +71,31 @@ class Ticket:
         if self._log is not None:
             listener(self._log)
 
+    def on_end(self, listener: Callable[[], object]) -> None:
+        """Call `listener` at once when the end is told."""
+        self._on_end = listener
+
     def log_started(self, log: TurnLog) -> None:
         """The turn streams into `log` from now on."""
         self._log = log
         if self._on_log is not None:
             self._on_log(log)
+
+    def tell_end(self, record: TurnRecord) -> None:
+        """The end is stored, and clients know it."""
+        self.ended = record
+        if self._on_end is not None:
+            self._on_end()
+
+    @property
+    def started(self) -> bool:
+        """Whether its input is stored and it has a journal."""
+        return self._log is not None
+
+    @property
+    def length(self) -> int:
+        """How many chunks it has, durable or not."""
+        return 0 if self._log is None else len(self._log.bodies)
 
     def written_from(self, start: int) -> Sequence[str]:
         """The durable chunks from `start` on."""

@@ -4,6 +4,7 @@ Accepting a turn is `admission.py`; waiting for the slot is `queue.py`. Here it 
 
     begin     its row says running, its input joins the tree, a journal left by a crash is read back
     assemble  history, prompt, tools and `before_turn` become the first model request
+    run_approved_calls  calls that a person has allowed since the last turn
     run_steps model call, tools, again, until nothing is asked for any more
     settle    one transaction stores message, end and journal; then the clients hear
     (the slot is free)
@@ -19,14 +20,17 @@ import asyncio
 
 from thinkwell.core.errors import AbortTurn, FailTurn, StoreError, TurnError
 from thinkwell.core.tasks import is_cancelled
-from thinkwell.hooks.contexts import Stage
+from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.turn.approved import run_approved_calls
 from thinkwell.turn.assemble import assemble
-from thinkwell.turn.begin import begin
-from thinkwell.turn.ending import Aborted, Ending, Failed, StageError, TurnOutcome
+from thinkwell.turn.begin import begin, begin_again
+from thinkwell.turn.ending import Aborted, Ending, Failed, StageError, StalledError, TurnOutcome
 from thinkwell.turn.running import RunningTurn, current_turn
 from thinkwell.turn.settle import settle
 from thinkwell.turn.steps import run_steps
+from thinkwell.turn.telemetry import turn_span
 from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.watch import limited
 
 
 async def run_turn(ticket: Ticket, turn: RunningTurn) -> TurnOutcome:
@@ -49,21 +53,31 @@ async def run_attempt(ticket: Ticket, turn: RunningTurn) -> Ending:
         resumed = await begin(ticket, turn)
         if resumed is not None:
             return resumed
-        prompt = await assemble(turn)
-        return await run_steps(turn, prompt)
+        return await run_until_done(turn)
     except AbortTurn as stop:
         return Aborted(stop.reason)
     except FailTurn as failure:
-        return Failed("turn", failure.error)
+        return Failed("hook", failure.error)
+    except HookFailedError as failure:
+        return Failed("hook", failure.error)
+    except StageError as failure:
+        return Failed(failure.stage, failure.error)
     except asyncio.CancelledError as error:
         if is_cancelled():
             raise  # the host stops: the turn stays unsettled and goes on at its next start
         return Failed("turn", TurnError(f"Something in the turn raised {error!r}."))
-    except StageError as failure:
-        return Failed(failure.stage, failure.error)
     except Exception as error:  # noqa: BLE001 - the one place where failure becomes a value
-        return Failed(_stage_of(error), error)
+        return Failed("store" if isinstance(error, StoreError) else "turn", error)
 
 
-def _stage_of(error: Exception) -> Stage:
-    return "store" if isinstance(error, StoreError) else "turn"
+async def run_until_done(turn: RunningTurn) -> Ending:
+    """Assemble and run; once more for each stall of the model (DESIGN §8.3)."""
+    while True:
+        try:
+            prompt = await assemble(turn)
+            with turn_span(turn, prompt):
+                async with limited(turn.settings.limits.total):
+                    ready = await run_approved_calls(turn, prompt)
+                    return await run_steps(turn, ready)
+        except StalledError:
+            await begin_again(turn)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 
 from thinkwell.core.bus import Event, EventBus
@@ -18,8 +19,10 @@ from thinkwell.hooks.contexts import (
     ToolCallContext,
     TurnContext,
 )
-from thinkwell.hooks.dispatch import Hooks, sampling_of
+from thinkwell.hooks.dispatch import Hooks
+from thinkwell.hooks.reading import sampling_of
 from thinkwell.hooks.registry import EVENTS, HookRegistry
+from thinkwell.models.base import ModelRequest
 from thinkwell.testing import ScriptedModel
 from thinkwell.tools.tool import as_tool
 
@@ -58,6 +61,8 @@ STEP = StepContext(
     tools={},
     tool_choice="auto",
     remaining_steps=1,
+    runtime_context=None,
+    request=ModelRequest(messages=()),
 )
 CALL = ToolCallContext(
     **COMMON,
@@ -70,7 +75,20 @@ CALL = ToolCallContext(
     provider_metadata=None,
     tool=as_tool(look),
 )
-FAILED = ChatErrorContext(**COMMON, stage="turn", messages_persisted=True, partial=None, attempt=0)
+FAILED = ChatErrorContext(
+    **COMMON,
+    error=ValueError("broken"),
+    stage="turn",
+    messages_persisted=True,
+    partial=None,
+    attempt=0,
+)
+
+
+def patch(context: StepContext, config: StepConfig) -> StepContext:
+    """What the turn does with one hook's answer, in small."""
+    given = {n: getattr(config, n) for n in ("system", "tool_choice") if getattr(config, n)}
+    return msgspec.structs.replace(context, **given)
 
 
 class Bench:
@@ -155,8 +173,8 @@ class TestBeforeStep:
             seen.append,
             lambda _: {"top_p": 0.5},
         )
-        merged = await bench.hooks.before_step(STEP)
-        assert (merged.system, merged.top_p) == ("new", 0.5)
+        _, merged, response = await bench.hooks.before_step(STEP, patch)
+        assert (merged.system, merged.top_p, response) == ("new", 0.5, None)
         assert (seen[0].system, seen[0].tool_choice) == ("new", "none")
 
     def test_8_1_step_settings_win_over_turn_settings_and_options_are_joined(self):
@@ -248,7 +266,7 @@ class TestObservers:
 
     async def test_after_the_turn_a_stop_is_just_a_mistake(self):
         bench = Bench("on_chat_response", raiser(AbortTurn("x")))
-        await bench.hooks.observe("on_chat_response", TURN)
+        await bench.hooks.observe_end("on_chat_response", TURN)
         assert bench.reports == ["hook 0"]
 
     async def test_a_real_cancellation_goes_through(self):

@@ -64,11 +64,7 @@ class TestProgress:
 class TestDecision:
     @pytest.mark.parametrize("reason", ["stop", "tool-calls", "other"])
     def test_4_2_tools_that_ran_lead_to_another_step(self, reason: Any):
-        assert decide_next(Finish(reason=reason), called=True, steps_left=1) == Continue()
-
-    @pytest.mark.parametrize("reason", ["stop", "tool-calls", "other"])
-    def test_ac63_the_limit_ends_the_turn(self, reason: Any):
-        assert decide_next(Finish(reason=reason), called=True, steps_left=0) == Final("max_steps")
+        assert decide_next(Finish(reason=reason), called=True) == Continue()
 
     @pytest.mark.parametrize(
         ("reason", "stop"),
@@ -81,10 +77,10 @@ class TestDecision:
         ],
     )
     def test_without_calls_the_finish_reason_is_the_end(self, reason: Any, stop: str):
-        following = decide_next(Finish(reason=reason), called=False, steps_left=9)
+        following = decide_next(Finish(reason=reason), called=False)
         assert isinstance(following, Final)
         assert following.stop_reason == stop
 
     @pytest.mark.parametrize("reason", ["length", "content-filter"])
     def test_4_3_a_cut_answer_ends_the_turn_although_it_has_calls(self, reason: Any):
-        assert decide_next(Finish(reason=reason), called=True, steps_left=9) == Final(reason)
+        assert decide_next(Finish(reason=reason), called=True) == Final(reason)

@@ -12,7 +12,7 @@ VALUES (:agent, :turn, :seq, :seq, :kind, :body) RETURNING pos;
 
 -- name: read_journal
 -- The live journal of one turn, scanned from where the turn began.
-SELECT kind, body FROM journal WHERE pos >= :start AND agent = :agent AND turn = :turn ORDER BY pos;
+SELECT kind, seq_from, body FROM journal WHERE pos >= :start AND agent = :agent AND turn = :turn ORDER BY pos;
 
 -- name: trim_journal
 -- Drop live rows older than every turn that may need recovery, a bounded piece at a time.

@@ -3,9 +3,9 @@
 -- name: insert_turn
 -- Accept a turn.
 INSERT INTO turns (agent, id, trigger, status, generation, continuation, input, options, body,
-                   idempotency_key, metadata, message_ids, created_at)
+                   client_tools, idempotency_key, metadata, message_id, message_ids, created_at)
 VALUES (:agent, :id, :trigger, :status, :generation, :continuation, :input, :options, :body,
-        :idempotency_key, :metadata, :message_ids, :created_at);
+        :client_tools, :idempotency_key, :metadata, :message_id, :message_ids, :created_at);
 
 -- name: turn_by_id
 -- One turn by its request id.
@@ -47,7 +47,7 @@ UPDATE turns SET attempt_seq = -1 WHERE agent = :agent AND status = 'running';
 -- The one way a turn ends.
 UPDATE turns SET status = :status, stop_reason = :stop_reason, error = :error,
                  client_error = :client_error, usage = :usage,
-                 steps = :steps, hooks_owed = :hooks_owed, message_id = :message_id,
+                 steps = :steps, hooks_owed = :hooks_owed, output = :output, message_id = :message_id,
                  settled_at = :settled_at
 WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
 
@@ -55,6 +55,25 @@ WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
 -- Somebody wants the turn to stop.
 UPDATE turns SET cancel_requested = :reason
 WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running') AND cancel_requested IS NULL;
+
+-- name: answering_turn
+-- The newest turn that wrote an answer.
+SELECT * FROM turns WHERE agent = :agent AND message_id = :message_id ORDER BY seq DESC LIMIT 1;
+
+-- name: owe_continuation
+-- Go on with this answer once all its open calls have results.
+UPDATE turns SET continuation_owed = 1
+WHERE agent = :agent AND seq = (SELECT MAX(seq) FROM turns
+                                WHERE agent = :agent AND message_id = :message_id);
+
+-- name: forgive_continuation
+-- It has been started, or something else came in between.
+UPDATE turns SET continuation_owed = 0 WHERE agent = :agent AND continuation_owed = 1;
+
+-- name: supersede_turn
+-- A later input takes the place of one that waits; its messages go with it.
+UPDATE turns SET status = 'skipped', stop_reason = 'superseded', settled_at = :settled_at
+WHERE agent = :agent AND id = :id AND status = 'accepted';
 
 -- name: set_hooks_owed
 -- How often the response hooks may still be tried.

@@ -1,0 +1,100 @@
+"""`chat` with a callback: the chunks of one turn, told to an object (spec/02 §2.18-2.22).
+
+The callback is called in the task of whoever called `chat`, behind the turn and never in its way
+(DESIGN §8.4). What it raises stops the turn and reaches the caller.
+Invariant: after `on_start` exactly one of `on_done`, `on_error`, `on_aborted` and `on_interrupted`
+is called, where the callback has it. One that keeps up hears its end together with the clients,
+before the hooks of the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from inspect import isawaitable
+from typing import Any, Protocol
+
+import msgspec
+
+from thinkwell.agent.tail import Tail
+from thinkwell.agent.turns import Turns
+from thinkwell.core.errors import StoreError
+from thinkwell.journal.turns import TurnRecord, TurnStatus
+from thinkwell.turn.ticket import Ticket
+
+LEFT = "the callback failed"
+
+
+class ChatCallback(Protocol):
+    """What `chat` calls; each method may be async. `on_aborted` and `on_interrupted` are optional.
+
+    `on_aborted(reason)` is told of a stop, `on_interrupted()` that the app stops and the turn goes
+    on at its next start.
+    """
+
+    def on_start(self, info: dict[str, str], /) -> Any:
+        """`{"request_id": ...}`, before the turn is in line."""
+        ...
+
+    def on_event(self, chunk: str, /) -> Any:
+        """One chunk as JSON, once it is durable."""
+        ...
+
+    def on_done(self) -> Any:
+        """The turn completed, and its answer is stored."""
+        ...
+
+    def on_error(self, text: str, /) -> Any:
+        """The turn failed."""
+        ...
+
+
+class ChatOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What `chat` with a callback returns."""
+
+    status: TurnStatus
+    """`completed`, `error`, `aborted` or `skipped`."""
+    request_id: str
+    """The turn's id."""
+
+
+async def call(function: Callable[..., Any] | None, *arguments: Any) -> None:
+    """Call a function that may be async, or missing."""
+    value = None if function is None else function(*arguments)
+    if isawaitable(value):
+        await value
+
+
+async def tell_callback(turns: Turns, ticket: Ticket, callback: ChatCallback) -> ChatOutcome:
+    """Tell the turn to the callback to its end."""
+    request_id = ticket.record.request_id
+    try:
+        await _tell_chunks(ticket, callback)
+        if ticket.ended is None:
+            await call(getattr(callback, "on_interrupted", None))
+        else:
+            await _tell_end(ticket.ended, callback)
+    except BaseException:
+        with suppress(StoreError):  # a store that is gone has nothing to stop
+            await turns.cancel(request_id, LEFT)
+        raise
+    result = await turns.wait(ticket)
+    return ChatOutcome(status=result.status, request_id=request_id)
+
+
+async def _tell_chunks(ticket: Ticket, callback: ChatCallback) -> None:
+    told = 0
+    async for _ in Tail(ticket).moves():
+        for body in ticket.written_from(told):
+            told += 1
+            await call(callback.on_event, body)
+
+
+async def _tell_end(record: TurnRecord, callback: ChatCallback) -> None:
+    if record.status == "completed":
+        await call(callback.on_done)
+    elif record.status == "error":
+        await call(callback.on_error, record.error or "")
+    else:
+        reason = record.error or record.stop_reason or record.status
+        await call(getattr(callback, "on_aborted", None), reason)

@@ -1,0 +1,359 @@
+"""The parity ways into a turn: `run_turn`, `chat`, `chat_stream` (spec/02 §2.18-2.33).
+
+They only put requests together, and read the turn for whoever asked: the turn itself is the same
+as for every other way in. `think.py` has the facade; `callbacks.py` speaks to a callback.
+Rule: with a callback, failures go to the callback; without one, they are raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
+
+import msgspec
+
+from thinkwell.agent.agent_events import (
+    AgentEvent,
+    AgentResponse,
+    ChatAbort,
+    ChatDone,
+    ChatError,
+    ChatStart,
+    EventReader,
+)
+from thinkwell.agent.callbacks import ChatCallback, ChatOutcome, call, tell_callback
+from thinkwell.agent.inputs import MessageInput, as_messages, is_empty
+from thinkwell.agent.tail import Tail
+from thinkwell.agent.turn_info import Submission
+from thinkwell.agent.turns import Turns
+from thinkwell.core import json
+from thinkwell.core.errors import AbortedError, TurnError
+from thinkwell.core.ids import new_id
+from thinkwell.core.signal import AbortSignal
+from thinkwell.hooks.contexts import CallInfo, MessageContext
+from thinkwell.journal.turns import Trigger
+from thinkwell.messages.message import UIMessage, text_of
+from thinkwell.tools.context import ToolContext
+from thinkwell.tools.tool import Tool, client_tool
+from thinkwell.turn.admission import TurnRequest, refuse_nested
+from thinkwell.turn.ending import TurnResult
+from thinkwell.turn.ticket import InputFunction, Ticket
+
+if TYPE_CHECKING:
+    from thinkwell.agent.think import Think
+
+OnEvent: TypeAlias = Callable[[AgentEvent], Any]
+"""Gets each event in the task of the caller; may be async. What it raises stops the turn."""
+OnClientToolCall: TypeAlias = Callable[[CallInfo], Any]
+"""Runs a client tool's call and returns its result; may be async. A raise is the call's error."""
+
+LEFT = "the reader left the stream"
+MODES = ("wait", "submit", "stream")
+_CALLS = ("client_tool", "approval", "max_steps", "stop_when", "steered")
+"""Stop reasons after which the last step had asked for tools."""
+
+
+class ChatOptions(TypedDict, total=False):
+    """What can be said about a `chat` beside its message."""
+
+    signal: AbortSignal | None
+    """Stops the turn."""
+    metadata: dict[str, Any] | None
+    """Kept with the turn; hooks read it as `turn_metadata`."""
+    client_tools: Sequence[Mapping[str, Any]] | None
+    """Tools of this turn only: `name`, `description`, `parameters`."""
+    on_client_tool_call: OnClientToolCall | None
+    """Runs their calls. Without it the turn ends with the call, and the answer comes later."""
+
+
+class TurnOptions(ChatOptions, total=False):
+    """What can be said to `run_turn`, beside the mode."""
+
+    input: MessageInput | InputFunction | None
+    """What to answer; a function makes it from the transcript, inside the slot."""
+    continuation: bool | dict[str, Any] | None
+    """Go on with the last answer: True, or the request's body. For mode `wait`."""
+    callback: ChatCallback | None
+    """For mode `stream`."""
+    submission_id: str | None
+    """For mode `submit`."""
+    idempotency_key: str | None
+    """For mode `submit`."""
+
+
+class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What `chat` was asked for."""
+
+    input: MessageInput | InputFunction
+    signal: AbortSignal | None = None
+    metadata: dict[str, Any] | None = None
+    client_tools: Sequence[Mapping[str, Any]] | None = None
+    on_client_tool_call: OnClientToolCall | None = None
+
+
+# With a callback
+
+
+async def chat_to_callback(
+    turns: Turns, request: ChatRequest, callback: ChatCallback
+) -> ChatOutcome:
+    """Run a turn and tell its chunks to a callback."""
+    refuse_nested("chat", turns.parts.owner.agent_id)
+    request_id = new_id()
+    await call(callback.on_start, {"request_id": request_id})
+    ticket = await _ask(turns, request, request_id)
+    return await tell_callback(turns, ticket, callback)
+
+
+async def skip_with_callback(callback: ChatCallback) -> ChatOutcome:
+    """Nothing was asked: the callback hears a start and an end, and there is no turn (2.31)."""
+    await call(callback.on_start, {"request_id": ""})
+    await call(callback.on_done)
+    return ChatOutcome(status="skipped", request_id="")
+
+
+# Without one
+
+
+async def chat(turns: Turns, request: ChatRequest, on_event: OnEvent | None) -> AgentResponse:
+    """Run a turn and return its answer; raises if it failed or was stopped."""
+    refuse_nested("chat", turns.parts.owner.agent_id)
+    if on_event is None:
+        ticket = await _ask(turns, request)
+        await turns.wait(ticket)
+        return _answer_or_raise(ticket)
+    response = AgentResponse()
+    async with aclosing(_events(turns, request)) as events:
+        async for event in events:
+            await call(on_event, event)
+            if isinstance(event, ChatDone):
+                response = event.response
+    return response
+
+
+async def chat_stream(turns: Turns, request: ChatRequest) -> AsyncGenerator[AgentEvent]:
+    """Run a turn and yield its events; raises at the end if it failed. Leaving stops the turn."""
+    refuse_nested("chat_stream", turns.parts.owner.agent_id)
+    async with aclosing(_events(turns, request)) as events:
+        async for event in events:
+            yield event
+
+
+async def _events(turns: Turns, request: ChatRequest) -> AsyncGenerator[AgentEvent]:
+    ticket = await _ask(turns, request)
+    try:
+        async with aclosing(_read_events(turns, ticket)) as events:
+            async for event in events:
+                yield event
+        await asyncio.wait([ticket.result])
+        end = _end_of(ticket)
+        yield end
+        if not isinstance(end, ChatDone):
+            _answer_or_raise(ticket)
+    finally:
+        if not ticket.result.done():
+            await turns.cancel(ticket.record.request_id, LEFT)
+
+
+async def _read_events(turns: Turns, ticket: Ticket) -> AsyncGenerator[AgentEvent]:
+    """The events of chunks as they become durable, and the end of each step where it belongs."""
+    tail, reader = Tail(ticket), EventReader()
+    step_ends: list[int] = []
+
+    def close_step(ctx: MessageContext) -> None:
+        if ctx.request_id == ticket.record.request_id and ctx.message.role == "assistant":
+            step_ends.append(ticket.length)
+            tail.wake()
+
+    dispose = turns.parts.hooks.registry.add("on_message", close_step, name="chat_stream")
+    told, started = 0, False
+    try:
+        async for _ in tail.moves():
+            if not started and ticket.started:
+                started = True
+                yield ChatStart(message=_text_of(ticket.record.input))
+            for body in (*ticket.written_from(told), None):
+                while step_ends and step_ends[0] <= told:
+                    step_ends.pop(0)
+                    for event in reader.close_step():
+                        yield event
+                if body is not None:
+                    told += 1
+                    for event in reader.read(json.loads(body)):
+                        yield event
+    finally:
+        dispose()
+
+
+def _end_of(ticket: Ticket) -> ChatDone | ChatAbort | ChatError:
+    try:
+        return ChatDone(response=_answer_or_raise(ticket))
+    except AbortedError as stop:
+        return ChatAbort(reason=stop.reason)
+    except Exception as error:  # noqa: BLE001 - told first, then raised
+        return ChatError(error=error)
+
+
+def _answer_or_raise(ticket: Ticket) -> AgentResponse:
+    """The answer of a turn that has ended, or what ended it."""
+    result = ticket.result.result()
+    outcome = ticket.outcome
+    if result.status == "error":
+        raise (outcome and outcome.error) or TurnError(result.error or "The turn failed.")
+    if outcome is None or result.status != "completed":
+        reason = outcome and outcome.record.error
+        raise AbortedError(reason or result.stop_reason or result.status)
+    response = outcome.response
+    return AgentResponse(
+        content=response.content,
+        reasoning=response.reasoning,
+        finish_reason="tool-calls" if result.stop_reason in _CALLS else response.finish_reason,
+    )
+
+
+# What both ask for
+
+
+async def _ask(turns: Turns, request: ChatRequest, request_id: str | None = None) -> Ticket:
+    declared = tuple(dict(schema) for schema in request.client_tools or ())
+    tools = [
+        client_tool(d.get("name"), d.get("description"), d.get("parameters")) for d in declared
+    ]
+    run = request.on_client_tool_call
+    made = _request(
+        "rpc",
+        request.input,
+        request_id=request_id,
+        metadata=request.metadata,
+        client_tools=declared if run is None else (),
+    )
+    _, ticket = await turns.ask(
+        made,
+        input_function=request.input if callable(request.input) else None,
+        tools={} if run is None else {tool.name: _handled(tool, run) for tool in tools},
+        signal=request.signal,
+    )
+    if ticket is None:
+        raise RuntimeError("a turn with a new id was known before")
+    return ticket
+
+
+def _request(trigger: Trigger, asked: MessageInput | InputFunction, **fields: Any) -> TurnRequest:
+    if callable(asked):
+        return TurnRequest(trigger=trigger, function_input=True, **fields)
+    return TurnRequest(trigger=trigger, messages=as_messages(asked), **fields)
+
+
+def _handled(tool: Tool, run: OnClientToolCall) -> Tool:
+    async def execute(arguments: Any, ctx: ToolContext) -> Any:
+        value = run(CallInfo(id=ctx.tool_call_id, name=ctx.tool_name, arguments=arguments))
+        return await value if isawaitable(value) else value
+
+    return replace(tool, execute=execute)
+
+
+def _text_of(messages: Sequence[UIMessage]) -> str | None:
+    users = [message for message in messages if message["role"] == "user"]
+    return text_of(users[-1]) if users else None
+
+
+# run_turn
+
+
+async def run_turn(
+    agent: Think, turns: Turns, mode: str, given: Mapping[str, Any]
+) -> TurnResult | Submission | ChatOutcome:
+    """One front for `save_messages`, `submit`, `chat` with a callback and `continue_last_turn`."""
+    rest = {name: value for name, value in given.items() if name in _OPTIONS[mode]}
+    if "continuation" in given:
+        body: dict[str, Any] | None = (
+            None if given["continuation"] is True else given["continuation"]
+        )
+        return await agent.continue_last_turn(body=body, signal=rest.get("signal"))
+    asked: MessageInput | InputFunction = given["input"]
+    if mode == "submit":
+        return await agent.submit(cast("MessageInput", asked), **rest)
+    nothing = not callable(asked) and is_empty(asked)
+    if mode == "stream" and nothing:
+        return await skip_with_callback(given["callback"])
+    if mode == "stream":
+        return await chat_to_callback(turns, ChatRequest(input=asked, **rest), given["callback"])
+    if nothing:
+        return TurnResult(request_id="", status="skipped", message=None)
+    request = _request("programmatic", asked, metadata=rest.get("metadata"))
+    made = asked if callable(asked) else None
+    return await run_and_wait(turns, request, signal=rest.get("signal"), input_function=made)
+
+
+async def run_and_wait(
+    turns: Turns,
+    request: TurnRequest,
+    *,
+    call: str = "run_turn",
+    signal: AbortSignal | None = None,
+    input_function: InputFunction | None = None,
+) -> TurnResult:
+    """Run a turn and wait for its result."""
+    refuse_nested(call, turns.parts.owner.agent_id)
+    _, ticket = await turns.ask(request, input_function=input_function, signal=signal)
+    if ticket is None:
+        raise RuntimeError("a turn with a new id was known before")
+    return await turns.wait(ticket)
+
+
+def check_run_turn(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given to `run_turn`; refuses what it cannot mean (2.30)."""
+    given = {
+        name: value for name, value in options.items() if value is not None and value is not False
+    }
+    if mode not in MODES:
+        raise TypeError(f"run_turn(mode={mode!r}): use one of {', '.join(MODES)}.")
+    has_input, continues = "input" in given, "continuation" in given
+    if mode == "wait" and has_input == continues:
+        raise TypeError("run_turn(mode='wait') takes exactly one of input= and continuation=.")
+    if mode != "wait" and continues:
+        raise TypeError("run_turn(continuation=...) works with mode='wait' only.")
+    if mode != "wait" and not has_input:
+        raise TypeError(f"run_turn(mode={mode!r}) needs input=.")
+    if mode == "submit" and callable(given["input"]):
+        raise TypeError(
+            "run_turn(mode='submit') cannot take a function: it would die with this process. "
+            "Give the messages, or use mode='wait'."
+        )
+    if (mode == "stream") != ("callback" in given):
+        raise TypeError("run_turn(mode='stream') needs callback=, and no other mode takes one.")
+    for option in given.keys() - _OPTIONS[mode] - {"input", "continuation", "callback"}:
+        raise TypeError(f"run_turn(mode={mode!r}) does not take {option}=.")
+    return given
+
+
+_CHAT = {"signal", "metadata"}
+_OPTIONS: Mapping[str, set[str]] = {
+    "wait": _CHAT,
+    "submit": {"metadata", "submission_id", "idempotency_key"},
+    "stream": {*_CHAT, "client_tools", "on_client_tool_call"},
+}
+
+
+# Stability
+
+
+async def wait_until_stable(
+    turns: Turns, has_pending: Callable[[], Awaitable[bool]], timeout: float | None
+) -> bool:
+    """Until nothing runs, waits in line or waits for an answer; False when time is up (3.10)."""
+    refuse_nested("wait_until_stable", turns.parts.owner.agent_id)
+    try:
+        async with asyncio.timeout(timeout):
+            while True:
+                await turns.wait_until_idle()
+                seen = turns.changes.count
+                if not await has_pending() and not turns.busy:
+                    return True
+                await turns.changes.wait_beyond(seen)
+    except TimeoutError:
+        return False

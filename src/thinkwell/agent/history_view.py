@@ -1,0 +1,166 @@
+"""`agent.history`: the conversation as a flat list of model messages (spec/02 §12.9).
+
+A reading of the stored path and of the finished steps of the turn that runs; it keeps nothing of
+its own. Storage is read, so its methods are async; only `subscribe` is not.
+Invariant: two snapshots without a change between them are the same object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from thinkwell.agent.turns import Turns
+from thinkwell.core.errors import TurnActiveError
+from thinkwell.core.ids import new_id
+from thinkwell.core.signal import Disposer
+from thinkwell.messages.message import Part, UIMessage
+from thinkwell.messages.model_messages import (
+    AssistantMessage,
+    FileContent,
+    ModelMessage,
+    ReasoningContent,
+    SystemMessage,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
+from thinkwell.store.base import Transaction
+from thinkwell.turn.step_result import step_messages
+
+Snapshot = tuple[ModelMessage, ...]
+
+
+class HistoryView:
+    """The conversation as the model sees it, without shortening."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self._key: tuple[Any, ...] = ()
+        self._snapshot: Snapshot = ()
+
+    async def get_snapshot(self) -> Snapshot:
+        """User, assistant and tool messages in order; the same object until something changes."""
+        session = self._turns.parts.session
+        stored = await session.get_stored_history()
+        running = self._turns.running
+        if running is not None and running.stored:
+            running = None
+        steps = () if running is None else tuple(running.steps)
+        answer = None if running is None else running.message_id
+        key = (*((message.id, message.version) for message in stored), answer, len(steps))
+        if key != self._key:
+            flat = [entry for one in stored for entry in session.cache.model_messages(one)]
+            self._snapshot = (*flat, *(m for step in steps for m in step_messages(step.content)))
+            self._key = key
+        return self._snapshot
+
+    def subscribe(self, listener: Callable[[], object]) -> Disposer:
+        """Be called when the history may have changed. Returns an idempotent disposer."""
+        stop_changes = self._turns.changes.subscribe(listener)
+        stop_steps = self._turns.parts.hooks.registry.add(
+            "on_step_finish", _without_context(listener)
+        )
+
+        def dispose() -> None:
+            stop_changes()
+            stop_steps()
+
+        return dispose
+
+    async def reset(self) -> None:
+        """Forget the conversation. Raises `TurnActiveError` while a turn runs or waits."""
+        self._refuse_busy("reset")
+        await self._turns.clear()
+
+    async def restore(self, messages: Sequence[ModelMessage]) -> None:
+        """Replace the conversation by copies of these messages, in one go.
+
+        Raises `TurnActiveError` while a turn runs or waits.
+        """
+        self._refuse_busy("restore")
+        made = _ui_messages(messages)
+        parts = self._turns.parts
+
+        async def replace(tx: Transaction) -> None:
+            await parts.session.clear(tx)
+            await parts.session.add(tx, made, None)
+
+        await parts.commits.run(parts.owner, replace)
+        await self._turns.live.send_transcript()
+        self._turns.changes.tell()
+
+    def _refuse_busy(self, call: str) -> None:
+        if self._turns.busy:
+            raise TurnActiveError(call)
+
+
+def _without_context(listener: Callable[[], object]) -> Callable[[object], None]:
+    def call(_context: object) -> None:
+        listener()
+
+    return call
+
+
+def _ui_messages(messages: Sequence[ModelMessage]) -> list[UIMessage]:
+    """Stored messages that read as these; an assistant and its tools become one."""
+    made: list[UIMessage] = []
+    for message in messages:
+        match message:
+            case UserMessage(content=content):
+                made.append(_message("user", [_part(item) for item in content]))
+            case SystemMessage(content=text):
+                made.append(_message("system", [_part(TextContent(text))]))
+            case AssistantMessage(content=content):
+                if not made or made[-1]["role"] != "assistant":
+                    made.append(_message("assistant", []))
+                made[-1]["parts"] += [{"type": "step-start"}, *(_part(item) for item in content)]
+            case ToolMessage(content=results):
+                for result in results:
+                    _settle(made, result)
+    return made
+
+
+def _message(role: Any, parts: list[Part]) -> UIMessage:
+    return {"id": new_id(), "role": role, "parts": parts}
+
+
+def _part(item: TextContent | ReasoningContent | FileContent | ToolCallContent) -> Part:
+    match item:
+        case TextContent(text=text):
+            return {"type": "text", "text": text, "state": "done"}
+        case ReasoningContent(text=text, provider_metadata=metadata):
+            return _with(
+                {"type": "reasoning", "text": text, "state": "done"}, "providerMetadata", metadata
+            )
+        case FileContent(url=url, media_type=media_type, filename=name):
+            return _with({"type": "file", "url": url, "mediaType": media_type}, "filename", name)
+        case ToolCallContent():
+            part: Part = {
+                "type": f"tool-{item.tool_name}",
+                "toolCallId": item.tool_call_id,
+                "state": "input-available",
+                "input": dict(item.input),
+            }
+            return _with(part, "callProviderMetadata", item.provider_metadata)
+
+
+def _settle(made: list[UIMessage], result: ToolResultContent) -> None:
+    parts = made[-1]["parts"] if made else []
+    part = next((p for p in parts if p.get("toolCallId") == result.tool_call_id), None)
+    if part is None:
+        raise ValueError(f"The tool result {result.tool_call_id!r} follows no call of that id.")
+    match result.kind:
+        case "error-text" | "error-json":
+            part |= {"state": "output-error", "errorText": str(result.value)}
+        case "execution-denied":
+            approval = {"id": result.tool_call_id, "approved": False, "reason": str(result.value)}
+            part |= {"state": "output-denied", "approval": approval}
+        case _:
+            part |= {"state": "output-available", "output": result.value}
+
+
+def _with(part: Part, name: str, value: Any) -> Part:
+    return part if value is None else {**part, name: value}

@@ -1,0 +1,55 @@
+"""Making an agent that is not awake yet: its instance, its hooks and its scopes.
+
+Needs no store and no event loop, so that hooks and scopes can be registered before the first use.
+Waking it is `wiring.py`'s business. What changes about the scopes until then is told to the scope
+hooks when it wakes; a change that no hook was there to hear is told to nobody (spec/02 §12.17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from thinkwell.agent.plugins import TrackedScopes
+from thinkwell.agent.think import Think
+from thinkwell.hooks.contexts import ScopeContext
+from thinkwell.hooks.registry import HookRegistry
+from thinkwell.tools.scope import Scope
+from thinkwell.tools.tool import Tool, bind_tools
+
+TellScope = Callable[[str, ScopeContext], object]
+"""Tells the hooks of a scope event. Contract: returns at once."""
+
+
+class Made:
+    """One agent, made and not awake."""
+
+    def __init__(
+        self, cls: type[Think], name: str, *, tools: Mapping[str, Tool] | None = None
+    ) -> None:
+        agent = object.__new__(cls)
+        agent._name = name  # pyright: ignore[reportPrivateUsage] - agents are made here and nowhere else
+        self.agent = agent
+        self.own_tools: Mapping[str, Tool] = {**bind_tools(agent), **(tools or {})}
+        self.hooks = agent._registry = HookRegistry(agent, Think)  # pyright: ignore[reportPrivateUsage]
+        self.scopes = agent.scopes = TrackedScopes(
+            reserved=lambda: self.own_tools,
+            on_register=lambda scope: self._scope_changed("on_scope_register", scope),
+            on_unregister=lambda scope: self._scope_changed("on_scope_unregister", scope),
+        )
+        self._untold: list[tuple[str, ScopeContext]] = []
+        self._tell: TellScope | None = None
+
+    def tell_scopes_to(self, tell: TellScope) -> None:
+        """The agent wakes: tell what has changed, and from now on every change."""
+        self._tell = tell
+        while self._untold:
+            tell(*self._untold.pop(0))
+
+    def _scope_changed(self, event: str, scope: Scope) -> None:
+        if not self.hooks.hooks(event):
+            return
+        context = ScopeContext(scope=scope, agent=self.agent)
+        if self._tell is None:
+            self._untold.append((event, context))
+        else:
+            self._tell(event, context)

@@ -1,0 +1,200 @@
+"""`add_hook`, typed per event, so that a type checker knows what each hook is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, overload
+
+from thinkwell.agent.plugins import tracked
+from thinkwell.core.signal import Disposer
+from thinkwell.hooks.contexts import (
+    ChatAbortContext,
+    ChatDoneContext,
+    ChatErrorContext,
+    ChatResponse,
+    ChunkContext,
+    MessageContext,
+    ResponseContext,
+    ScopeContext,
+    StepContext,
+    StepFinishContext,
+    ToolCallContext,
+    ToolFailureContext,
+    ToolResultContext,
+    ToolSuccessContext,
+    TurnContext,
+    TurnStartContext,
+)
+from thinkwell.hooks.registry import HookRegistry
+
+C = TypeVar("C")
+Taking = Callable[[C], Any]
+"""A hook that is given a context; may be async."""
+ErrorHook = Callable[[Any, ChatErrorContext], Any] | Callable[[ChatErrorContext], Any]
+"""A hook that is given the error and the context, or the context alone."""
+
+
+class Registration:
+    """Hooks that are added while the agent is awake."""
+
+    _registry: HookRegistry
+
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_turn_start", "on_chat_start"],
+        call: Taking[TurnStartContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_message"],
+        call: Taking[MessageContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["before_turn"],
+        call: Taking[TurnContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["before_step", "pre_request"],
+        call: Taking[StepContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_chunk"],
+        call: Taking[ChunkContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_response"],
+        call: Taking[ResponseContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["before_tool_call", "pre_tool_call"],
+        call: Taking[ToolCallContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_tool_result", "on_tool_call_result"],
+        call: Taking[ToolSuccessContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_tool_error", "on_tool_call_error"],
+        call: Taking[ToolFailureContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["after_tool_call"],
+        call: Taking[ToolResultContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_step_finish", "on_step_end"],
+        call: Taking[StepFinishContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_chat_error", "classify_chat_error"],
+        call: ErrorHook,
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_chat_done"],
+        call: Taking[ChatDoneContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_chat_abort"],
+        call: Taking[ChatAbortContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_chat_response"],
+        call: Taking[ChatResponse],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_scope_register", "on_scope_unregister"],
+        call: Taking[ScopeContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    def add_hook(
+        self,
+        event: str,
+        call: Callable[..., Any],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer:
+        """Register `call` for a moment of every turn, after the class's own method.
+
+        `timeout` seconds without an end count as a raise. Returns a disposer that may be called
+        again. Registrations last as long as the agent is awake; put permanent ones into `on_start`
+        or use `@hook`.
+        """
+        return tracked(self._registry.add(event, call, name=name, timeout=timeout))

@@ -1,0 +1,97 @@
+"""Spans of a turn (spec/02 §8.1 `telemetry`; M-040)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.turns.configured import configured
+from thinkwell.testing import call, pause
+from thinkwell.turn import telemetry
+
+
+class FakeSpan:
+    def __init__(self, name: str, attributes: dict[str, Any]) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.ended = False
+
+    def set_attributes(self, attributes: dict[str, Any]) -> None:
+        self.attributes = {**self.attributes, **attributes}
+
+
+class FakeTracer:
+    """Looks like a tracer as far as the harness uses one."""
+
+    def __init__(self) -> None:
+        self.spans: list[FakeSpan] = []
+
+    @contextmanager
+    def start_as_current_span(
+        self, name: str, *, attributes: dict[str, Any], **_: Any
+    ) -> Iterator[FakeSpan]:
+        span = FakeSpan(name, attributes)
+        self.spans.append(span)
+        try:
+            yield span
+        finally:
+            span.ended = True
+
+
+class TestTelemetry:
+    @pytest.fixture
+    def tracer(self, monkeypatch: pytest.MonkeyPatch) -> FakeTracer:
+        tracer = FakeTracer()
+        monkeypatch.setattr(telemetry, "get_tracer", lambda: tracer)
+        return tracer
+
+    async def test_m040_one_span_for_the_turn_each_step_and_each_tool(self, tracer: FakeTracer):
+        config = {"telemetry": {"function_id": "f", "metadata": {"team": "t"}}}
+        async with configured(config, [call("a")], "answer") as stage:
+            result = await stage.agent.run("hi there")
+        names = [span.name for span in tracer.spans]
+        assert names == ["thinkwell.turn", "thinkwell.step", "thinkwell.tool", "thinkwell.step"]
+        assert all(span.ended for span in tracer.spans)
+        turn, _, tool_call, last = (span.attributes for span in tracer.spans)
+        assert turn["thinkwell.function_id"] == "f"
+        assert turn["thinkwell.request_id"] == result.request_id
+        assert turn["thinkwell.metadata.team"] == "t"
+        assert (tool_call["gen_ai.tool.name"], tool_call["thinkwell.output"]) == ("a", "a")
+        assert (last["thinkwell.output"], "hi there" in turn["thinkwell.input"]) == ("answer", True)
+
+    async def test_m040_inputs_and_outputs_can_be_left_out(self, tracer: FakeTracer):
+        config = {"telemetry": {"record_inputs": False, "record_outputs": False}}
+        async with configured(config, [call("a", {"n": 77})], "private answer") as stage:
+            await stage.agent.run("private question")
+        recorded = str([span.attributes for span in tracer.spans])
+        assert "private" not in recorded
+        assert "77" not in recorded
+        assert len(tracer.spans) == 4
+
+    @pytest.mark.parametrize("config", [None, {"telemetry": {"enabled": False}}])
+    async def test_m040_no_span_unless_asked_for(self, tracer: FakeTracer, config: Any):
+        async with configured(config, "ok") as stage:
+            assert (await stage.agent.run("hi")).status == "completed"
+        assert tracer.spans == []
+
+    async def test_m040_a_redacted_result_is_not_in_a_span(self, tracer: FakeTracer):
+        async with configured({"telemetry": {"enabled": True}}, [call("b")], "ok") as stage:
+            stage.agent.add_hook("on_tool_result", lambda _: {"result": "***"})
+            await stage.agent.run("hi")
+        assert tracer.spans[2].attributes["thinkwell.output"] == "***"
+
+    async def test_m040_a_failed_turn_ends_its_spans_with_the_kind_of_error(
+        self, tracer: FakeTracer
+    ):
+        async with configured({"telemetry": {"enabled": True}}, [pause()]) as stage:
+            stage.agent.add_hook("on_chunk", lambda ctx: ctx.agent.cancel_chat())
+            assert (await stage.agent.run("hi")).status == "aborted"
+        assert [s.attributes["error.type"] for s in tracer.spans] == ["AbortTurn", "AbortTurn"]
+
+    async def test_m040_the_real_library_works_without_an_sdk(self):
+        assert telemetry.get_tracer() is not None
+        async with configured({"telemetry": {"enabled": True}}, [call("a")], "ok") as stage:
+            assert (await stage.agent.run("hi")).status == "completed"

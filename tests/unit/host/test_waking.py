@@ -1,0 +1,55 @@
+"""Waking agents with unfinished work at a start (DESIGN §1, spec/04 P1)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import ClassVar
+
+from thinkwell import Think
+from thinkwell.host.client import AgentAddress
+from thinkwell.host.host import Host
+from thinkwell.store.sqlite import SqliteStore
+from thinkwell.testing import ScriptedModel, pause
+
+
+class Stubborn(Think):
+    """Its start fails as often as it is told to."""
+
+    failures: ClassVar[int] = 0
+    model: ClassVar[ScriptedModel]
+
+    async def on_start(self) -> None:
+        if Stubborn.failures:
+            Stubborn.failures -= 1
+            raise RuntimeError("not yet")
+
+
+async def test_p1_a_start_that_fails_is_tried_again_until_the_waiting_turn_is_answered(
+    tmp_path: Path,
+):
+    gate = pause()
+    Stubborn.model = ScriptedModel([[gate, "never"], "answered"])
+    first = Host([Stubborn], SqliteStore(tmp_path / "x.db"), drain_timeout=0)
+    await first.start()
+    agent = (await first.agent(AgentAddress("stubborn", "x"))).agent
+    submitted = await agent.submit("hi")
+    await gate.reached()
+    await first.stop()
+
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        await asyncio.sleep(0)
+
+    Stubborn.failures = 2
+    second = Host([Stubborn], SqliteStore(tmp_path / "x.db"), sleep=sleep)
+    await second.start()
+    while Stubborn.failures or len(waits) < 2:
+        await asyncio.sleep(0)
+    activation = await second.agent(AgentAddress("stubborn", "x"))
+    await activation.turns.wait_until_idle()
+    assert (await activation.agent.get_turn(submitted.request_id)).status == "completed"
+    assert waits == [1.0, 2.0]
+    await second.stop()
