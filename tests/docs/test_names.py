@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "thinkwell"
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LAYER_PATH = re.compile(
     r"`((?:cli|server|host|agent|live|turn|hooks|session|journal|tools|models|store|wire|messages"
     r"|core|testing)/[\w./]*)`"
