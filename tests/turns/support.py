@@ -208,6 +208,8 @@ class LoggingStore:
         self._suspends = suspends
         self.commits = 0
         """How many transactions have committed."""
+        self.journalled: dict[str, int] = {}
+        """How many chunks of each turn are in the live journal."""
 
     async def open(self) -> None:
         await self._inner.open()
@@ -278,11 +280,18 @@ class LoggingTransaction:
         if self._suspends:
             await asyncio.sleep(0)
 
+    def _journalled(self, turn: str, chunks: list[dict[str, Any]]) -> None:
+        counts = self._outer.journalled
+        counts[turn] = counts.get(turn, 0) + len(chunks)
+        self._deeds.extend(f"committed {chunk['type']}" for chunk in chunks)
+
     def _note(self, query: str, params: Params) -> None:
         match query:
             case "append_journal" if params["kind"] == "chunks":
-                chunks = json.loads(params["body"])
-                self._deeds.extend(f"committed {chunk['type']}" for chunk in chunks)
+                self._journalled(params["turn"], json.loads(params["body"]))
+            case "pack_journal":  # holds the whole stream: what is new in it is durable with it
+                known = self._outer.journalled.get(params["turn"], 0)
+                self._journalled(params["turn"], json.loads(params["chunks"])[known:])
             case "insert_turn":
                 self._deeds.append("accepted")
             case "insert_message":

@@ -140,7 +140,10 @@ class Think(Lifecycle, Registration, Agent):
         if is_empty(input):
             return TurnResult(request_id="", status="skipped", message=None)
         request = TurnRequest(
-            trigger="programmatic", messages=as_messages(input), metadata=metadata
+            trigger="programmatic",
+            messages=as_messages(input),
+            new_ids=isinstance(input, str),
+            metadata=metadata,
         )
         return await run_and_wait(self._turns, request, call="run", signal=signal)
 
@@ -181,6 +184,7 @@ class Think(Lifecycle, Registration, Agent):
         request = TurnRequest(
             trigger="submission",
             messages=as_messages(input),
+            new_ids=isinstance(input, str),
             request_id=submission_id,
             idempotency_key=idempotency_key,
             metadata=metadata,

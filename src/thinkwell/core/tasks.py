@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -29,17 +30,15 @@ async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
     The caller sees its cancellation afterwards, so nobody goes on beside half-done work.
     """
     task = asyncio.get_running_loop().create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is None:
-        return task.result()
-    if not task.cancelled():
-        task.exception()  # seen: the caller hears of the cancellation instead
-    raise cancelled
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):  # once more: it is raised below
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # seen: the caller hears of the cancellation instead
+        raise
 
 
 async def run_together(*works: Coroutine[Any, Any, None]) -> None:

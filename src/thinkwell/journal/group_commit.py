@@ -156,6 +156,8 @@ class GroupCommit:
 
 def _rows(written: Written) -> Iterator[dict[str, Any]]:
     log, upto, events = written
+    if log.packed:
+        return
     who = {"agent": log.owner.agent_id, "turn": log.request_id}
     if upto > log.written:
         body = f"[{','.join(log.bodies[log.written : upto])}]"

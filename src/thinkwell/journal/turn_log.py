@@ -39,7 +39,16 @@ class LogEvent(msgspec.Struct, frozen=True):
 class TurnLog:
     """The journal of one turn while it runs."""
 
-    __slots__ = ("_listeners", "bodies", "events", "failure", "owner", "request_id", "written")
+    __slots__ = (
+        "_listeners",
+        "bodies",
+        "events",
+        "failure",
+        "owner",
+        "packed",
+        "request_id",
+        "written",
+    )
 
     def __init__(self, owner: Owner, request_id: str, bodies: Sequence[str] = ()) -> None:
         self.owner = owner
@@ -52,6 +61,8 @@ class TurnLog:
         """Events that are not durable yet; they are never told."""
         self.failure: StoreError | None = None
         """Set when the store refused this log; the turn must end."""
+        self.packed = False
+        """The transaction that settles the turn holds the whole stream: no live rows any more."""
         self._listeners: dict[object, LogListener] = {}
 
     def append(self, body: str) -> None:

@@ -184,6 +184,16 @@ async def newest_turn(reader: Reader, agent_id: str) -> TurnRecord | None:
     return None if row is None else TurnRecord.from_row(row)
 
 
+async def inherited_tools(
+    reader: Reader, agent_id: str, generation: int
+) -> tuple[dict[str, Any], ...]:
+    """The client tools of the turn accepted last, unless they were for that turn only (§2.2)."""
+    row = await reader.fetch_one("newest_client_tools", {"agent": agent_id})
+    if row is None or row["generation"] != generation or row["trigger"] == "rpc":
+        return ()
+    return tuple(_load(row["client_tools"]) or ())
+
+
 async def unsettled_turns(reader: Reader, agent_id: str) -> list[TurnRecord]:
     """Turns that have not ended, in the order they were accepted."""
     rows = await reader.fetch_all("unsettled_turns", {"agent": agent_id})

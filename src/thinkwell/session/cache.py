@@ -71,12 +71,10 @@ class MessageCache:
 
         `variant` names the conversion: the same variant must always mean the same function.
         """
-        entry = self.get(stored.seq, stored.version)
-        if entry is None:
-            return convert(stored.message)
-        if variant not in entry.made:
-            entry.made[variant] = convert(stored.message)
-        return cast("T", entry.made[variant])
+        made = stored.made
+        if variant not in made:
+            made[variant] = convert(stored.message)
+        return cast("T", made[variant])
 
     def _drop(self, seq: int) -> None:
         if (entry := self._entries.pop(seq, None)) is not None:

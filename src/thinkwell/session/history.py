@@ -205,6 +205,7 @@ def _stored(row: MessageRow, message: UIMessage, entry: CachedMessage) -> Stored
         tokens=row.tokens,
         message=message,
         text=entry.text,
+        made=entry.made,
     )
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -93,6 +93,8 @@ class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
     """The decoded message."""
     text: str
     """The stored JSON, ready to be sent."""
+    made: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    """What was made of this version so far; shared with the cache."""
 
 
 class Appended(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,8 +21,8 @@ from thinkwell.journal.turns import (
     TurnRecord,
     find_turn,
     find_turn_by_key,
+    inherited_tools,
     insert_turn,
-    newest_turn,
     unsettled_turns,
 )
 from thinkwell.messages.message import UIMessage
@@ -38,6 +38,8 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     trigger: Trigger
     messages: tuple[UIMessage, ...] = ()
+    new_ids: bool = False
+    """The messages were made just now, so nobody can have stored them."""
     request_id: str | None = None
     function_input: bool = False
     branch_from: str | None = None
@@ -75,7 +77,7 @@ async def _accept(
     if known is not None:
         return Admission(known, accepted=False)
     inherited = await _supersede(tx, parts, request.supersedes)
-    fresh = await _new_messages(tx, parts, request.messages)
+    fresh = await _new_messages(tx, parts, request)
     branch_from = request.branch_from
     edit = await _edit_of(tx, parts, request)
     if edit is not None:
@@ -147,10 +149,7 @@ async def _client_tools(
     """What the client declares now, else what it declared last (spec/01 §6.2)."""
     if request.client_tools is not None:
         return request.client_tools
-    newest = await newest_turn(tx, parts.owner.agent_id)
-    if newest is None or newest.generation != generation or newest.trigger == "rpc":
-        return ()  # tools given to `chat` are for that turn only (spec/02 §2.2)
-    return newest.client_tools
+    return await inherited_tools(tx, parts.owner.agent_id, generation)
 
 
 async def _find_known(tx: Transaction, agent_id: str, request: TurnRequest) -> TurnRecord | None:
@@ -173,11 +172,12 @@ async def _find_known(tx: Transaction, agent_id: str, request: TurnRequest) -> T
 
 
 async def _new_messages(
-    tx: Transaction, parts: Parts, messages: Sequence[UIMessage]
+    tx: Transaction, parts: Parts, request: TurnRequest
 ) -> tuple[UIMessage, ...]:
     """Only what is neither in the tree nor waiting in an unsettled turn (DESIGN §8.1)."""
-    if not messages:
-        return ()
+    messages = request.messages
+    if not messages or request.new_ids:
+        return messages
     rows = await parts.session.history.rows([message["id"] for message in messages], tx)
     known = {row.id for row in rows}
     for turn in await unsettled_turns(tx, parts.owner.agent_id):

@@ -137,14 +137,18 @@ async def _tell_start(
     return None
 
 
+async def _head_id(tx: Transaction, turn: RunningTurn) -> str | None:
+    head = await turn.parts.session.history.head(tx)
+    return None if head is None else head.id
+
+
 async def _start(tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, ...]) -> TurnRecord:
     session, record = turn.parts.session, turn.record
     if not record.continuation:
         parent = record.branch_from
         if record.attempt == 0:
             added = await session.add(tx, messages, AUTO if parent is None else parent or None)
-            head = await session.history.head(tx)
-            parent = added[-1].row.id if added else parent or (head.id if head else None)
+            parent = added[-1].row.id if added else parent or await _head_id(tx, turn)
         turn.answer_parent = parent
         record = msgspec.structs.replace(record, branch_from=parent)
     return await start_attempt(tx, record, now=turn.parts.clock.now(), seq=turn.log.written)

@@ -46,10 +46,12 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
         end = _end(turn, ending, (error, client_text))
         stored = await turn.parts.commits.run(turn.parts.owner, lambda tx: _store(tx, turn, end))
     except SessionError as failure:  # the answer itself cannot be stored: end without it
+        turn.log.packed = False
         turn.forget_answer()
         return await settle(turn, Failed("store", failure))
     except StoreError as failure:
         log.exception("a turn could not be settled", extra={"action": "settle"})
+        turn.log.packed = False
         return await _end_without_storing(turn, failure)
     if stored is None:
         return await _end_superseded(turn)
@@ -161,6 +163,7 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | N
         await _store_answer(tx, turn)
     turn.stored = True
     await pack_journal(tx, turn.record, turn.log.bodies, now=now)
+    turn.log.packed = True
     record = msgspec.structs.replace(
         turn.record,
         status=end.status,

@@ -19,6 +19,11 @@ SELECT * FROM turns WHERE agent = :agent AND idempotency_key = :key;
 -- The turn accepted last.
 SELECT * FROM turns WHERE agent = :agent ORDER BY seq DESC LIMIT 1;
 
+-- name: newest_client_tools
+-- What the client declared with the turn accepted last.
+SELECT generation, trigger, client_tools FROM turns
+WHERE agent = :agent ORDER BY seq DESC LIMIT 1;
+
 -- name: unsettled_turns
 -- Turns that have not ended, in acceptance order.
 SELECT * FROM turns WHERE agent = :agent AND status IN ('accepted', 'running') ORDER BY seq;
