@@ -26,8 +26,8 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 # Exact versions without a lock file, since lock files hold the addresses of somebody's registry.
-NPM_INSTALL := if [ -f package-lock.json ]; then npm ci --no-audit --no-fund; \
-  else npm install --no-audit --no-fund --no-package-lock; fi
+NPM_INSTALL := if [ -f package-lock.json ]; then npm ci --no-audit --no-fund --prefer-offline; \
+  else npm install --no-audit --no-fund --no-package-lock --prefer-offline; fi
 NEED_NPM := @command -v npm >/dev/null || { echo "Node 20 or newer with npm is needed." >&2; exit 1; }
 
 # The chat page, from studio/ into the package.

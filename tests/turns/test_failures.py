@@ -229,7 +229,8 @@ async def start(stage: Stage[Any], path: str) -> str:
         case "submit":
             return (await stage.agent.submit("hi")).request_id
         case "stream":
-            assert [chunk async for chunk in stage.agent.stream("hi")] == []
+            chunks = [chunk async for chunk in stage.agent.stream("hi")]
+            assert [chunk["type"] for chunk in chunks] == ["error"]
             return stage.fields("chat:turn:start")[0]["request_id"]
         case _:
             message: Any = {"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]}

@@ -21,6 +21,7 @@ from thinkwell.messages.sanitize import strip_reserved_metadata
 from thinkwell.messages.validate import check_message
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import TurnRequest
+from thinkwell.turn.settle import SAFE_ERROR
 from thinkwell.wire import encode
 from thinkwell.wire.decode import decode_frame
 from thinkwell.wire.frames import (
@@ -108,8 +109,14 @@ class ChatConnection:
         except ValueError as error:
             await self._refuse(frame.id, str(error))
             return
-        async with self._turns.intake:  # two tabs at once: the second sees the first in line
-            await self._accept(frame, messages)
+        try:
+            async with self._turns.intake:  # two tabs at once: the second sees the first in line
+                await self._accept(frame, messages)
+        except ThinkwellError:  # not accepted: whoever asked must not wait for ever
+            log.exception("a chat request could not be accepted", extra={"action": "accept"})
+            self._watcher.send(
+                encode.error_done(frame.id, SAFE_ERROR, message_ids=(), continuation=False)
+            )
 
     async def _accept(self, frame: ChatRequest, messages: tuple[UIMessage, ...]) -> None:
         regenerate = frame.trigger == "regenerate-message" and messages

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from thinkwell.core import json
 from thinkwell.messages.chunks import Chunk
+from thinkwell.turn.ending import TurnResult
 from thinkwell.turn.ticket import Ticket
 
 
@@ -33,6 +34,13 @@ class Tail:
             if over:
                 return
             await self._news.wait()
+
+
+def last_chunks(result: TurnResult) -> list[Chunk]:
+    """How a stream says that its turn did not complete."""
+    if result.status == "error":
+        return [{"type": "error", "errorText": result.error or ""}]
+    return [{"type": "abort"}] if result.status == "aborted" else []
 
 
 async def follow(ticket: Ticket, stop: Callable[[], Awaitable[object]]) -> AsyncIterator[Chunk]:

@@ -31,6 +31,7 @@ from thinkwell.agent.interactions import approval_answer, result_answer
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.plugins import Cleanup, use
 from thinkwell.agent.registration import Registration
+from thinkwell.agent.tail import last_chunks
 from thinkwell.agent.turn_info import Submission, TurnInfo
 from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
@@ -197,12 +198,17 @@ class Think(Lifecycle, Registration, Agent):
         )
 
     async def stream(self, input: MessageInput) -> AsyncIterator[Chunk]:
-        """Run a turn and yield its chunks as they become durable. Leaving the loop stops it."""
+        """Run a turn and yield its chunks as they become durable. Leaving the loop stops it.
+
+        A turn that fails or is stopped ends with an `error` or `abort` chunk.
+        """
         refuse_nested("stream", self._turns.parts.owner.agent_id)
         request = TurnRequest(trigger="programmatic", messages=as_messages(input))
         _, ticket = await self._turns.ask(request)
         if ticket is not None:
             async for chunk in self._turns.follow(ticket):
+                yield chunk
+            for chunk in last_chunks(await self._turns.wait(ticket)):
                 yield chunk
 
     async def continue_last_turn(

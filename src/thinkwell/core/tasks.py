@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -69,9 +70,15 @@ class TaskOwner:
         self._name = name
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
-        """Run `work` in the background until it ends or the owner closes."""
-        task = asyncio.get_running_loop().create_task(work, name=f"{self._name}:{name}")
+    def spawn(
+        self, work: Coroutine[Any, Any, T], *, name: str, context: Context | None = None
+    ) -> asyncio.Task[T]:
+        """Run `work` in the background until it ends or the owner closes.
+
+        `context` is what its context variables say; by default what they say here.
+        """
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(work, name=f"{self._name}:{name}", context=context)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         return task

@@ -137,6 +137,14 @@ async def _tell_start(
     return None
 
 
+async def _newest_at_start(tx: Transaction, turn: RunningTurn) -> int:
+    """The question itself if this turn brought it; else whatever is newest now."""
+    history = turn.parts.session.history
+    asked = turn.answer_parent if turn.record.input else None
+    row = await (history.latest_leaf(tx) if asked is None else history.row(asked, tx))
+    return 0 if row is None else row.seq
+
+
 async def _head_id(tx: Transaction, turn: RunningTurn) -> str | None:
     head = await turn.parts.session.history.head(tx)
     return None if head is None else head.id
@@ -150,5 +158,6 @@ async def _start(tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, 
             added = await session.add(tx, messages, AUTO if parent is None else parent or None)
             parent = added[-1].row.id if added else parent or await _head_id(tx, turn)
         turn.answer_parent = parent
+        turn.newest_at_start = await _newest_at_start(tx, turn)
         record = msgspec.structs.replace(record, branch_from=parent)
     return await start_attempt(tx, record, now=turn.parts.clock.now(), seq=turn.log.written)

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context
 
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.turn.ticket import Ticket
@@ -66,7 +67,8 @@ class TurnQueue:
         """Run what waits, unless that is going on already."""
         self._moved.set()
         if self._worker is None and self._waiting:
-            self._worker = self._tasks.spawn(self._work(), name="turns")
+            # A context of its own: whoever comes first may be inside a turn of another agent.
+            self._worker = self._tasks.spawn(self._work(), name="turns", context=Context())
 
     def tickets(self) -> list[Ticket]:
         """The turn that runs and those that wait, in order."""

@@ -79,6 +79,8 @@ class RunningTurn:
         self.fold = Fold(self.empty_answer())
         self.answer_parent: str | None = record.branch_from
         """The message the answer is stored under."""
+        self.newest_at_start = 0
+        """The newest message when the turn began: later ones were added while it ran."""
         self.input_applied = False
         self.started = False
         """Whether the `start` chunk is in the journal."""

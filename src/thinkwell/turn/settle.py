@@ -21,7 +21,7 @@ from thinkwell.journal.reading import pack_journal
 from thinkwell.journal.turns import TurnEnd, TurnRecord, settle_turn
 from thinkwell.messages.chunks import Chunk, tool_error
 from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
-from thinkwell.session.rows import AUTO
+from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
 from thinkwell.turn.classify import classify, error_context
 from thinkwell.turn.continuation import start_continuation
@@ -189,8 +189,23 @@ async def _store_answer(tx: Transaction, turn: RunningTurn) -> None:
     if turn.record.continuation:
         await turn.parts.session.update(tx, message)
     elif has_content(message):
-        parent = AUTO if turn.answer_parent is None else turn.answer_parent
-        await turn.parts.session.append(tx, message, parent)
+        await turn.parts.session.append(tx, message, await _parent_of_answer(tx, turn))
+
+
+async def _parent_of_answer(tx: Transaction, turn: RunningTurn) -> Parent:
+    """Its question, or the last of the messages that were added below that while the turn ran.
+
+    So that what a tool writes with `add_messages` stays on the path beside the answer.
+    """
+    question = turn.answer_parent
+    if question is None:
+        return AUTO
+    history = turn.parts.session.history
+    head = await history.head(tx)
+    if head is None or head.id == question or head.seq <= turn.newest_at_start:
+        return question
+    below = {row.id for row in await history.path(head.id, tx)}
+    return head.id if question in below else question
 
 
 def _kept(turn: RunningTurn) -> UIMessage:
