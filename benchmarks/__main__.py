@@ -5,11 +5,20 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from benchmarks.measure import history_costs, import_seconds, turn_costs
+from benchmarks.measure import history_costs, hook_costs, import_seconds, turn_costs
 from benchmarks.over_socket import socket_cost
 from benchmarks.processes import Worker
 from benchmarks.provider import start_provider, start_tool_provider
-from benchmarks.report import Row, document, history_rows, import_rows, socket_row, table, turn_rows
+from benchmarks.report import (
+    Row,
+    document,
+    history_rows,
+    hook_rows,
+    import_rows,
+    socket_row,
+    table,
+    turn_rows,
+)
 
 # `import thinkwell` loads names on first use; the second line is what defining an agent needs.
 IMPORTS = {
@@ -48,7 +57,8 @@ def measure_turns(base_url: str, tool_url: str, folder: Path) -> list[Row]:
             {"thinkwell": plain, "pydantic-ai": peer},
             {"thinkwell": with_tool, "pydantic-ai": peer_with_tool},
         )
-        return turn_rows(*costs) + history_rows(history_costs(plain))
+        hooks = hook_rows(hook_costs(plain))
+        return turn_rows(*costs) + hooks + history_rows(history_costs(plain))
 
 
 def ours(base_url: str, database: Path) -> Worker:

@@ -19,6 +19,8 @@ ROUNDS = 5
 SMALL_TURNS = 10
 HISTORY = (2, 100, 1_000, 10_000)
 IMPORTS = 9
+HOOKS = (0, 20)
+BURST_TURNS = 3
 
 Samples = dict[str, list[float]]
 
@@ -79,6 +81,18 @@ def history_costs(worker: Worker) -> dict[int, float]:
             worker.order("history", agent=agent, messages=count)
             answer = worker.order("turn", model=SMALL, warm=SMALL, agent=agent, turns=SMALL_TURNS)
             taken.append(answer["cpu"])
+    return {count: statistics.median(values) for count, values in samples.items()}
+
+
+def hook_costs(worker: Worker) -> dict[int, float]:
+    """CPU seconds per delta in burst with so many registered `on_chunk` hooks."""
+    samples: dict[int, list[float]] = {count: [] for count in HOOKS}
+    for number in range(ROUNDS):
+        for count in HOOKS:
+            where = {"agent": f"hooks-{count}-{number}", "hooks": count, "warm": SMALL}
+            few = worker.order("turn", model=SMALL, turns=SMALL_TURNS, **where)["cpu"]
+            many = worker.order("turn", model=BURST, turns=BURST_TURNS, **where)["cpu"]
+            samples[count].append(per_delta(many, few))
     return {count: statistics.median(values) for count, values in samples.items()}
 
 

@@ -48,6 +48,20 @@ def turn_rows(ours: TurnCosts, peer: TurnCosts) -> list[Row]:
     ]
 
 
+def hook_rows(costs: dict[int, float]) -> list[Row]:
+    """A delta with registered hooks, beside one without."""
+    return [
+        Row(
+            what=f"delta with {count} on_chunk hooks",
+            ours=duration(cost),
+            value=cost / costs[0],
+            limit=2.0 if count else None,
+            unit="x of none",
+        )
+        for count, cost in costs.items()
+    ]
+
+
 def history_rows(costs: dict[int, float]) -> list[Row]:
     """Turns on top of a history, beside the one on top of 100 messages."""
     return [

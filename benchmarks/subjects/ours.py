@@ -52,6 +52,25 @@ class Subject(Think, name="subject"):
         return f"Sunny in {city}"
 
 
+class Bare(Think, name="bare"):
+    """The same without a hook of its own; the harness says how many are registered."""
+
+    system_prompt = Subject.system_prompt
+    hydration_byte_budget = Subject.hydration_byte_budget
+    hooks = 0
+
+    def get_model(self) -> str:
+        return f"openai-chat:{Chosen.model}"
+
+    async def on_start(self) -> None:
+        for _ in range(Bare.hooks):
+            self.add_hook("on_chunk", look)
+
+
+def look(ctx: Any) -> None:
+    """A hook that does nothing."""
+
+
 def message(number: int) -> Any:
     """One message of a history that alternates between user and assistant."""
     role = "assistant" if number % 2 else "user"
@@ -67,7 +86,9 @@ class Runner:
 
     async def run_turn(self, order: dict[str, Any]) -> None:
         """One turn of the ordered agent, or the history it will have."""
-        agent = self._app.agent(Subject, order["agent"])
+        if "hooks" in order:
+            Bare.hooks = order["hooks"]  # read when the agent wakes; each order names a new one
+        agent = self._app.agent(Bare if "hooks" in order else Subject, order["agent"])
         if order["scenario"] == "history":
             for start in range(0, order["messages"], HISTORY_BATCH):
                 end = min(start + HISTORY_BATCH, order["messages"])
@@ -87,7 +108,7 @@ async def main() -> None:
     arguments = parser.parse_args()
     os.environ["OPENAI_BASE_URL"] = arguments.base_url
     os.environ["OPENAI_API_KEY"] = "none"
-    async with App(agents=[Subject], store=arguments.store) as app:
+    async with App(agents=[Subject, Bare], store=arguments.store) as app:
         await serve_orders(Runner(app).run_turn)
 
 
