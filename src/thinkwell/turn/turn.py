@@ -2,13 +2,13 @@
 
 Accepting a turn is `admission.py`; waiting for the slot is `queue.py`. Here it has the slot:
 
-    begin     its row says running, its input joins the tree, a journal left by a crash is read back
-    assemble  history, prompt, tools and `before_turn` become the first model request
-    run_approved_calls  calls that a person has allowed since the last turn
-    run_steps model call, tools, again, until nothing is asked for any more
-    settle    one transaction stores message, end and journal; then the clients hear
+    begin       its row says running, its input joins the tree, a journal left by a crash is read
+    assemble    history, prompt, tools and `before_turn` become the first model request
+    approved    calls that a person has allowed since the turn before run first
+    steps       model call, tools, again, until nothing is asked for any more
+    settle      one transaction stores message, end and journal; then the clients hear
     (the slot is free)
-    notify    the response hooks, then whoever waits for the result
+    notify      the hooks of the end, then whoever waits for the result
 
 Whatever goes wrong before `settle` is a value (`Ending`), so that there is one way out for all of
 it.
