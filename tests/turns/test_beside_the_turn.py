@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from tests.turns.support import running
-from thinkwell import AbortTurn, Think, TurnResult, tool
-from thinkwell.core.errors import StoreError
+from thinkwell import AbortTurn, Think, tool
+from thinkwell.core.errors import NestedTurnError, StoreError
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.messages.message import text_of, user_message
 from thinkwell.testing import call, error
+from thinkwell.tools.tool import client_tool
 
 
 class Notes(Think):
@@ -78,24 +79,55 @@ async def test_6_8_a_request_that_cannot_be_accepted_is_answered_with_an_error(
         assert (end["error"], "disk" in end["body"]) == (True, False)
 
 
-async def test_3_4_a_turn_started_from_a_tool_of_another_agent_is_not_inside_it():
+async def test_case_60_an_answer_goes_on_although_whoever_gave_it_is_cancelled():
+    class Asks(Notes):
+        def get_tools(self) -> Any:
+            return {"locate": client_tool("locate")}
+
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def hold(_: Any) -> None:
+        reached.set()
+        await go_on.wait()
+
+    async with running(Asks, [call("locate")], "Paris it is") as stage:
+        await stage.agent.run("where am I?")
+        stage.agent.add_hook("after_tool_call", hold)
+        answering = asyncio.ensure_future(stage.agent.add_tool_result("call-1", output="Paris"))
+        await reached.wait()
+        answering.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await answering
+        await stage.agent.wait_until_stable()
+        assert text_of(await stage.answer()) == "Paris it is"
+
+
+async def test_3_4_what_another_agent_does_later_is_not_inside_the_turn_that_asked_it():
+    reached = asyncio.Event()
+    back: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
     class Asks(Notes):
         other: Any = None
 
         @tool
         async def delegate(self) -> str:
-            """Hand it on."""
+            """Hand it on, and be still busy when the other comes back."""
             await self.other.submit("yours")
+            await reached.wait()
             return "handed on"
 
-    chained: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
-
     class Other(Notes):
-        async def on_chat_response(self, ctx: Any) -> None:
-            if text_of(ctx.message) == "1":
-                chained.set_result(await self.run("and then?"))
+        asker: Any = None
 
-    async with running(Asks, [call("delegate")], "ok") as a, running(Other, "1", "2") as b:
-        a.agent.other = b.agent
+        async def on_chat_response(self, ctx: Any) -> None:
+            reached.set()
+            try:
+                back.set_result((await self.asker.run("done")).text)
+            except NestedTurnError as wrong:
+                back.set_exception(wrong)
+
+    async with running(Asks, [call("delegate")], "ok", "thanks") as a, running(Other, "1") as b:
+        a.agent.other, b.agent.asker = b.agent, a.agent
         await a.agent.run("go")
-        assert (await chained).text == "2"
+        assert await back == "thanks"

@@ -70,7 +70,7 @@ class TestTimeLimits:
 class TestStall:
     async def test_ac86_a_stall_makes_another_attempt_in_the_same_turn(self):
         steps = [text("Hel"), pause()], "lo"
-        async with configured({"stall_timeout": 0.02}, *steps) as stage:
+        async with configured({"stall_timeout": 0.3}, *steps) as stage:
             client = await stage.connect()
             await client.ask("hi")
             end = await client.until_end()
@@ -84,14 +84,14 @@ class TestStall:
             @tool
             async def slow(self) -> str:
                 """Takes longer than the watchdog waits."""
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.45)
                 return "done"
 
         async def slow_hook(ctx: Any) -> None:
             if ctx.chunk["type"] == "text-start":
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.45)
 
-        config = {"stall_timeout": 0.03}
+        config = {"stall_timeout": 0.3}
         async with configured(config, [call("slow")], "ok", cls=Slow) as stage:
             stage.agent.add_hook("on_chunk", slow_hook)
             assert (await stage.agent.run("hi")).text == "ok"

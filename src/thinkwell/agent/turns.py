@@ -19,8 +19,8 @@ from thinkwell.agent.intake import Plan, Policy, plan_intake
 from thinkwell.agent.interactions import Answer, apply_answer, tell_answer, waits_for_outside
 from thinkwell.agent.resetting import next_generation
 from thinkwell.agent.tail import follow
-from thinkwell.core import json
-from thinkwell.core.errors import HostClosedError, TurnChainError
+from thinkwell.agent.transcript import encoded_transcript
+from thinkwell.core.errors import HostClosedError, StoreError, TurnChainError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
@@ -40,7 +40,6 @@ from thinkwell.journal.turns import (
 from thinkwell.live.live import EndedStream, Live, TerminalRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
-from thinkwell.messages.visible import visible_text
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.admission import Admission, TurnRequest, admit, is_inside_turn
 from thinkwell.turn.ending import TurnOutcome, TurnResult
@@ -153,7 +152,10 @@ class Turns:
 
     async def answer(self, answer: Answer, *, origin: str | None = None) -> bool:
         """Apply a tool result or a decision from outside. False if nothing waited for it."""
-        answered = await run_to_the_end(apply_answer(self.parts, lambda: self.running, answer))
+        return await run_to_the_end(self._answer(answer, origin))
+
+    async def _answer(self, answer: Answer, origin: str | None) -> bool:
+        answered = await apply_answer(self.parts, lambda: self.running, answer)
         if answered.message is None:
             return False
         crash_here("c15")
@@ -239,19 +241,9 @@ class Turns:
         return await find_turn(self.parts.store, self.parts.owner.agent_id, request_id)
 
     async def transcript(self, *, growing: bool = False) -> list[str]:
-        """What every client should show, encoded: the active path, then accepted inputs (DESIGN
-        §8.1). With `growing`, the answer that streams now too.
-        """
-        stored = await self.parts.session.get_stored_history()
-        shown = {message.id: message.text for message in stored}
-        running = self.running
-        if growing and running is not None and running.fold.message["parts"]:
-            shown[running.message_id] = json.dumps(running.fold.message)
-        for ticket in self._queue.tickets():
-            for message in ticket.record.input:
-                if message["id"] not in shown:
-                    shown[message["id"]] = json.dumps(message)
-        return [visible_text(text) for text in shown.values()]
+        """What every client should show. With `growing`, the answer that streams now too."""
+        answer = self.running if growing else None
+        return await encoded_transcript(self.parts.session, self._queue.tickets(), answer)
 
     async def has_pending_interaction(self) -> bool:
         """Whether a call waits for a client or a person."""
@@ -336,9 +328,12 @@ class Turns:
         parts = self.parts
         end = TurnEnd(status="skipped", stop_reason="cleared")
         # The clear has ended it already, unless it was accepted while the clear committed.
-        await parts.commits.run(
-            parts.owner, lambda tx: settle_turn(tx, ticket.record, end, now=parts.clock.now())
-        )
+        try:
+            await parts.commits.run(
+                parts.owner, lambda tx: settle_turn(tx, ticket.record, end, now=parts.clock.now())
+            )
+        except StoreError:  # the next start skips it; its requester hears the end all the same
+            log.exception("a stale turn could not be settled", extra={"action": "skip"})
         await self._end_unrun(ticket, "cleared")
 
     async def _end_unrun(self, ticket: Ticket, reason: str) -> None:

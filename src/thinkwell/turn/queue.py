@@ -8,6 +8,7 @@ did.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -15,6 +16,8 @@ from contextvars import Context
 
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.turn.ticket import Ticket
+
+log = logging.getLogger("thinkwell.turn")
 
 Runner = Callable[[Ticket], Awaitable[None]]
 """Contract: does not raise; the slot is held while it runs."""
@@ -103,6 +106,8 @@ class TurnQueue:
                 stale = ticket.record.generation != self.generation
                 try:
                     await (self._stale(ticket) if stale else self._run(ticket))
+                except Exception:  # against the contract; those behind it must not wait for ever
+                    log.exception("a turn left the line with an error", extra={"action": "queue"})
                 finally:
                     self.active = None
         finally:

@@ -127,3 +127,11 @@ async def test_closing_the_owner_stops_the_worker_and_leaves_the_rest(line: Line
     await line.tasks.close()
     assert line.log == ["a begins"]
     assert [t.record.request_id for t in line.queue.tickets()] == ["b"]
+
+
+async def test_3_1_a_turn_that_left_the_line_with_an_error_does_not_stop_it(line: Line):
+    line.failing["a"] = RuntimeError("broken")
+    line.put("a")
+    line.put("b")
+    await line.queue.wait_until_idle()
+    assert line.log == ["a begins", "b begins", "b ends"]
