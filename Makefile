@@ -48,7 +48,7 @@ node-tests: $(NODE_TESTS)
 
 tests/%/node_modules/.installed: tests/%/package.json
 	$(NEED_NPM)
-	cd $(<D) && $(NPM_INSTALL)
+	cd $(<D) && { $(NPM_INSTALL); } && npm run build --if-present
 	@touch $@
 
 # The browser tests drive Chromium: the one at CHROMIUM_PATH, or the one on PATH.

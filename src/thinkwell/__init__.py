@@ -9,10 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thinkwell.agent.agent import Agent
+    from thinkwell.agent.connection import Connection
     from thinkwell.agent.inline import create_agent
+    from thinkwell.agent.rpc import RpcStream, rpc
     from thinkwell.agent.think import Think
     from thinkwell.agent.turn_info import Submission, TurnInfo
     from thinkwell.core.errors import AbortTurn, FailTurn, ThinkwellError, ToolError
+    from thinkwell.core.principal import Principal
     from thinkwell.core.signal import AbortController, AbortSignal
     from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
     from thinkwell.hooks.contexts import (
@@ -44,11 +48,13 @@ if TYPE_CHECKING:
     from thinkwell.tools.stopping import has_tool_call, step_count_is
     from thinkwell.tools.tool import Tool, tool
     from thinkwell.turn.ending import TurnResult
+    from thinkwell.wire.http import HttpRequest, HttpResponse
 
 _HOMES = {
     "AbortController": "core.signal",
     "AbortSignal": "core.signal",
     "AbortTurn": "core.errors",
+    "Agent": "agent.agent",
     "Allow": "hooks.answers",
     "App": "server.app",
     "Block": "hooks.answers",
@@ -57,13 +63,18 @@ _HOMES = {
     "ChatErrorContext": "hooks.contexts",
     "ChatResponse": "hooks.contexts",
     "ChunkContext": "hooks.contexts",
+    "Connection": "agent.connection",
     "Fail": "hooks.answers",
     "FailTurn": "core.errors",
+    "HttpRequest": "wire.http",
+    "HttpResponse": "wire.http",
     "MessageContext": "hooks.contexts",
     "Model": "models.base",
     "ModelResponse": "hooks.contexts",
     "Output": "tools.output",
+    "Principal": "core.principal",
     "ResponseContext": "hooks.contexts",
+    "RpcStream": "agent.rpc",
     "Scope": "tools.scope",
     "Session": "session.session",
     "StepConfig": "hooks.answers",
@@ -89,6 +100,7 @@ _HOMES = {
     "create_agent": "agent.inline",
     "has_tool_call": "tools.stopping",
     "hook": "hooks.registry",
+    "rpc": "agent.rpc",
     "step_count_is": "tools.stopping",
     "tool": "tools.tool",
 }
@@ -97,6 +109,7 @@ __all__ = [
     "AbortController",
     "AbortSignal",
     "AbortTurn",
+    "Agent",
     "Allow",
     "App",
     "Block",
@@ -105,13 +118,18 @@ __all__ = [
     "ChatErrorContext",
     "ChatResponse",
     "ChunkContext",
+    "Connection",
     "Fail",
     "FailTurn",
+    "HttpRequest",
+    "HttpResponse",
     "MessageContext",
     "Model",
     "ModelResponse",
     "Output",
+    "Principal",
     "ResponseContext",
+    "RpcStream",
     "Scope",
     "Session",
     "StepConfig",
@@ -137,6 +155,7 @@ __all__ = [
     "create_agent",
     "has_tool_call",
     "hook",
+    "rpc",
     "step_count_is",
     "tool",
 ]

@@ -10,7 +10,7 @@ from typing import Any
 import thinkwell
 from tests.architecture.support import PACKAGE, ROOT
 
-MOST_NAMES = 45
+MOST_NAMES = 55
 MOST_NAMES_OF_THINK = 100
 
 

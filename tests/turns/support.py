@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from thinkwell import Think
 from thinkwell.core import json
 from thinkwell.core.bus import Event
+from thinkwell.core.principal import Principal
 from thinkwell.host.client import AgentAddress, Connection
 from thinkwell.host.host import Host
 from thinkwell.messages.fold import Fold
@@ -24,6 +25,7 @@ from thinkwell.messages.message import UIMessage, user_message
 from thinkwell.store.base import Params, Row, Store, Transaction
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import ScriptedModel
+from thinkwell.wire.http import HttpRequest
 
 AgentT = TypeVar("AgentT", bound=Think)
 
@@ -46,6 +48,19 @@ class Log(list[str]):
             await self._news.wait()
 
 
+class _Sink:
+    """Where the host puts a client's frames."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def send(self, frames: Sequence[str]) -> None:
+        self._client.take(frames)
+
+    def close(self, code: int, reason: str) -> None:
+        self._client.closed = (code, reason)
+
+
 class Client:
     """What a browser tab sees and says."""
 
@@ -54,8 +69,10 @@ class Client:
         self._log = log
         self._news = asyncio.Event()
         self.connection: Connection | None = None
+        self.sink = _Sink(self)
+        self.closed: tuple[int, str] | None = None
 
-    def sink(self, texts: Sequence[str]) -> None:
+    def take(self, texts: Sequence[str]) -> None:
         """Take frames from the host."""
         for text in texts:
             frame = json.loads(text)
@@ -118,12 +135,17 @@ class Stage(Generic[AgentT]):
         self.events: list[Event] = []
         host.bus.subscribe(self.events.append)
 
-    async def connect(self, connection_id: str = "tab") -> Client:
+    async def connect(
+        self, connection_id: str = "tab", *, principal: Principal | None = None, **query: str
+    ) -> Client:
         """Open a connection."""
         client = Client(self.log)
         address = AgentAddress(self.agent.agent_class, self.agent.name)
         client.connection = await self.host.client().open_connection(
-            address, connection_id, client.sink
+            address,
+            connection_id,
+            HttpRequest(method="GET", path="", query=query, principal=principal),
+            client.sink,
         )
         return client
 

@@ -148,11 +148,12 @@ class TestTheAnswer:
 
     async def test_case_53_the_continuation_belongs_to_its_sender_while_that_is_open(self):
         gate = pause()
-        async with running(Guide, [call("locate", {})], [gate, "Paris"]) as stage:
+        async with running(Guide, [call("locate", {})], ["Par", gate, "is"]) as stage:
             client, other = await stage.connect(), await stage.connect("other")
             await ask(stage, client)
             await answer(client)
             await gate.reached()
+            await other.until(lambda frame: frame.get("continuation") is True)
             await other.send(type="cf_agent_stream_resume_request", probeId="p")
             assert other.frames[-1]["reason"] == "continuation-owned"
             assert client.connection is not None

@@ -1,14 +1,21 @@
-"""`Agent`: one addressable, durable instance: a class, a name, a state.
+"""`Agent`: one addressable, durable instance: a class, a name, a state, its connections.
 
-A facade: bodies delegate. The host makes instances; users override `on_start` and use `state`.
+A facade: bodies delegate. The host makes instances; users override the hooks below. Every hook may
+be `def` or `async def`; one that is not overridden is not called.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from thinkwell.agent.connection import Connection, served_by
 from thinkwell.agent.definition import check_class, class_name_of
-from thinkwell.agent.state import StateBox
+from thinkwell.agent.state import Source, StateBox
+from thinkwell.wire.http import HttpRequest
+
+if TYPE_CHECKING:
+    from thinkwell.agent.connections import Connections
 
 
 class Agent:
@@ -16,12 +23,15 @@ class Agent:
 
     initial_state: ClassVar[Any] = None
     """State of an agent that has none yet; None means no state at all."""
+    send_identity_on_connect: ClassVar[bool] = True
+    """Whether clients are told the class and name they are connected to."""
 
     agent_class: ClassVar[str] = "agent"
     """The class in kebab case, as in URLs."""
 
     _name: str
     _state: StateBox
+    _connections: Connections
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         """Give the class its stable name and check what it defines."""
@@ -34,14 +44,77 @@ class Agent:
         """The name of this instance."""
         return self._name
 
+    # State
+
     @property
     def state(self) -> Any:
         """The state clients see. Change it with `await self.set_state(...)`."""
         return self._state.value
 
     async def set_state(self, state: Any) -> None:
-        """Store a new state, then show it to every connected client."""
+        """Store a new state, then show it to every connected client.
+
+        Raises what `validate_state_change` raises, and `ReadonlyError` while it serves somebody
+        who may only look.
+        """
         await self._state.set(state)
+
+    def validate_state_change(self, state: Any, source: Source) -> Any:
+        """A state is about to be stored; `source` is the connection, or `"server"`.
+
+        Raise to refuse it.
+        """
+
+    def on_state_changed(self, state: Any, source: Source) -> Any:
+        """A new state is stored and shown. What this raises changes nothing."""
+
+    # Connections
+
+    @property
+    def caller(self) -> Connection | None:
+        """The connection whose call or message is served right now."""
+        return served_by(f"{self.agent_class}/{self._name}")
+
+    def get_connections(self, tag: str | None = None) -> list[Connection]:
+        """Who is connected, or those with a tag."""
+        return [c for c in self._connections if tag is None or tag in c.tags]
+
+    def broadcast(self, message: Any, *, without: Collection[str] = ()) -> None:
+        """Send a message of your own to all connections: text, or anything else as JSON.
+
+        `without` names connections by id that do not get it.
+        """
+        self._connections.broadcast(message, without)
+
+    def get_connection_tags(self, connection: Connection, request: HttpRequest) -> Sequence[str]:  # noqa: ARG002 - for overriding methods
+        """Words to find a connection by. Called before it is told anything."""
+        return ()
+
+    def should_connection_be_readonly(self, connection: Connection, request: HttpRequest) -> Any:  # noqa: ARG002
+        """Whether this connection may only look at the state. Called before it is told anything."""
+        return False
+
+    def should_send_protocol_messages(self, connection: Connection, request: HttpRequest) -> Any:  # noqa: ARG002
+        """Whether this connection is told identity, state and MCP servers. Chat it always is."""
+        return True
+
+    def on_connect(self, connection: Connection, request: HttpRequest) -> Any:
+        """A client is connected and knows what it has to. A raise closes the connection."""
+
+    def on_close(self, connection: Connection, code: int, reason: str) -> Any:
+        """A client is gone."""
+
+    def on_client_message(self, connection: Connection, data: str | bytes) -> Any:
+        """A client sent something that is not part of the protocol."""
+
+    def on_request(self, request: HttpRequest) -> Any:
+        """An HTTP request below this agent's address.
+
+        Return an `HttpResponse`, text, bytes or JSON data; None means there is nothing here.
+        """
+
+    def on_error(self, error: Exception, connection: Connection | None) -> Any:
+        """One of the hooks about state and connections raised. It has been logged."""
 
     async def on_start(self) -> None:
         """Called when the agent wakes, before any turn runs, recovered ones included."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from thinkwell.agent.rpc import is_rpc
 from thinkwell.core.errors import AgentDefinitionError
 from thinkwell.hooks.registry import ALIASES
 from thinkwell.tools.tool import is_tool
@@ -38,8 +39,15 @@ def check_class(cls: type, base: type) -> None:
             f"{ALIASES[alias]!r}. {alias!r} works with `add_hook` and `@hook`."
         )
     for name, member in vars(cls).items():
-        if is_tool(member) and hasattr(base, name):
+        if not hasattr(base, name):
+            continue
+        if is_tool(member):
             raise AgentDefinitionError(
                 f"The tool {cls.__name__}.{name} would hide {base.__name__}.{name}. Name the "
                 f'method differently and keep the tool\'s name: `@tool(name="{name}")`.'
+            )
+        if is_rpc(member) and not is_rpc(getattr(base, name)):
+            raise AgentDefinitionError(
+                f"{cls.__name__}.{name}, marked with @rpc, would hide {base.__name__}.{name}. Name "
+                f'the method differently and keep what clients call: `@rpc(name="{name}")`.'
             )

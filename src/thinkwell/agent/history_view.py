@@ -94,7 +94,7 @@ class HistoryView:
 
     def _refuse_busy(self, call: str) -> None:
         if self._turns.busy:
-            raise TurnActiveError(call)
+            raise TurnActiveError(f"history.{call}")
 
 
 def _without_context(listener: Callable[[], object]) -> Callable[[object], None]:

@@ -181,7 +181,7 @@ class InlineAgent:
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(DRAIN_TIMEOUT):
-                    await awake.turns.wait_until_idle()
+                    await awake.wait_until_idle()
             await awake.stop()
             await self._around.commits.close()
             await self._around.models.aclose()

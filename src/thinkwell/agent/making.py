@@ -8,7 +8,9 @@ hooks when it wakes; a change that no hook was there to hear is told to nobody (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
+from thinkwell.agent.agent import Agent
 from thinkwell.agent.plugins import TrackedScopes
 from thinkwell.agent.think import Think
 from thinkwell.hooks.contexts import ScopeContext
@@ -16,8 +18,16 @@ from thinkwell.hooks.registry import HookRegistry
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool, bind_tools
 
+AgentT = TypeVar("AgentT", bound=Agent)
 TellScope = Callable[[str, ScopeContext], object]
 """Tells the hooks of a scope event. Contract: returns at once."""
+
+
+def make(cls: type[AgentT], name: str) -> AgentT:
+    """An instance of an agent class. Agents are made here and nowhere else."""
+    agent = object.__new__(cls)
+    agent._name = name  # pyright: ignore[reportPrivateUsage]
+    return agent
 
 
 class Made:
@@ -26,9 +36,7 @@ class Made:
     def __init__(
         self, cls: type[Think], name: str, *, tools: Mapping[str, Tool] | None = None
     ) -> None:
-        agent = object.__new__(cls)
-        agent._name = name  # pyright: ignore[reportPrivateUsage] - agents are made here and nowhere else
-        self.agent = agent
+        self.agent = agent = make(cls, name)
         self.own_tools: Mapping[str, Tool] = {**bind_tools(agent), **(tools or {})}
         self.hooks = agent._registry = HookRegistry(agent, Think)  # pyright: ignore[reportPrivateUsage]
         self.scopes = agent.scopes = TrackedScopes(

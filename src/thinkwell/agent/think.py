@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self, Unpack, overload
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.agent_events import AgentEvent, AgentResponse
 from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
+from thinkwell.agent.client_calls import ClientCalls
 from thinkwell.agent.entry import (
     ChatOptions,
     ChatRequest,
@@ -52,7 +53,7 @@ DEFAULT_PROMPT = (
 )
 
 
-class Think(Lifecycle, Registration, Agent):
+class Think(Lifecycle, Registration, ClientCalls, Agent):
     """A chat agent whose turns are durable. Name a `model`; everything else has a default."""
 
     model: ClassVar[Any] = None

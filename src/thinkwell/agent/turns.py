@@ -19,6 +19,7 @@ from thinkwell.agent.intake import Plan, Policy, plan_intake
 from thinkwell.agent.interactions import Answer, apply_answer, tell_answer, waits_for_outside
 from thinkwell.agent.resetting import next_generation
 from thinkwell.agent.tail import follow
+from thinkwell.agent.telling import Telling
 from thinkwell.agent.transcript import encoded_transcript
 from thinkwell.core.errors import HostClosedError, StoreError, TurnChainError
 from thinkwell.core.ids import new_id
@@ -26,7 +27,6 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.reading import read_packed
-from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import (
     TurnEnd,
     TurnRecord,
@@ -38,6 +38,7 @@ from thinkwell.journal.turns import (
     unsettled_turns,
 )
 from thinkwell.live.live import EndedStream, Live, TerminalRecord
+from thinkwell.live.watchers import Watchers
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.tools.tool import Tool
@@ -55,10 +56,11 @@ log = logging.getLogger("thinkwell.agent")
 
 
 class Turns:
-    """Accepts and runs the turns of one agent. Is the `TurnOutput` of its own turns."""
+    """Accepts and runs the turns of one agent."""
 
-    def __init__(self, tasks: TaskOwner, generation: int) -> None:
-        self._tasks = tasks
+    def __init__(self, tasks: TaskOwner, generation: int, watchers: Watchers) -> None:
+        self.tasks = tasks
+        """Runs in the background, as long as the agent is awake."""
         self._queue = TurnQueue(
             run=self._run,
             stale=self._skip,
@@ -69,11 +71,13 @@ class Turns:
         self.running: RunningTurn | None = None
         """The turn that holds the slot."""
         self._continuation_origin: str | None = None
-        self.live = Live(self.transcript, self._find_ended)
+        self.live = Live(watchers, self.transcript, self._find_ended)
         self.intake = asyncio.Lock()
         """Held while a submit is judged by the concurrency policy and accepted."""
         self.changes = Changes()
         """Told when messages or waiting calls may have changed."""
+        self.telling = Telling(self.live, self._queue, self.changes)
+        """What its own turns tell."""
         self._closed = False
         self._parts: Parts | None = None
 
@@ -85,7 +89,7 @@ class Turns:
         return self._parts
 
     def wire(self, parts: Parts) -> None:
-        """Take the collaborators; they refer back to this object as their output."""
+        """Take the collaborators; they refer back to `telling` as their output."""
         self._parts = parts
 
     # Ways in
@@ -129,6 +133,7 @@ class Turns:
 
     async def _line_up(self, ticket: Ticket, origin: str | None) -> None:
         self.live.accepted(ticket.record, origin)
+        ticket.waited = self.busy
         self._queue.put(ticket)
         try:
             if not ticket.record.continuation:
@@ -191,8 +196,12 @@ class Turns:
         crash_here("c16")
         ticket = self._queue.find(request_id)
         if ticket is not None:
-            ticket.controller.abort(reason)
+            self._abort(ticket, reason)
         return stopped
+
+    def _abort(self, ticket: Ticket, reason: str) -> None:
+        ticket.controller.abort(reason)
+        self._queue.wake()  # it may be waiting for its time
 
     async def cancel_running(self, reason: str) -> bool:
         """Stop the turn that runs now, if any."""
@@ -214,7 +223,7 @@ class Turns:
         self._queue.generation = max(self._queue.generation, generation)
         stale = [t for t in self._queue.tickets() if t.record.generation < generation]
         for ticket in stale:
-            ticket.controller.abort("cleared")
+            self._abort(ticket, "cleared")
         # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
         # nobody can wait for them: they come when this turn has left its slot.
         if stale and not is_inside_turn(parts.owner.agent_id):
@@ -228,8 +237,10 @@ class Turns:
         if newest is not None and newest.client_error is not None:
             self.live.terminal = TerminalRecord(newest.request_id, newest.client_error)
         for record in await turns_owing_hooks(parts.store, agent_id):
-            self._tasks.spawn(redeliver(parts, record), name="redeliver")
+            self.tasks.spawn(redeliver(parts, record), name="redeliver")
         for record in await unsettled_turns(parts.store, agent_id):
+            if record.attempt > 0:
+                self.live.recovering(record.request_id)
             self.live.accepted(record)
             self._queue.put(Ticket(record))
         self._queue.wake()
@@ -248,6 +259,10 @@ class Turns:
     async def has_pending_interaction(self) -> bool:
         """Whether a call waits for a client or a person."""
         return await waits_for_outside(self.parts, self.running)
+
+    def tickets(self) -> list[Ticket]:
+        """The turn that runs and those that wait, in order."""
+        return self._queue.tickets()
 
     @property
     def busy(self) -> bool:
@@ -301,7 +316,7 @@ class Turns:
         if outcome.continuation is not None:
             origin, self._continuation_origin = self._continuation_origin, None
             await self._line_up(Ticket(outcome.continuation), origin)
-        self._tasks.spawn(self._finish(ticket, outcome), name="notify")
+        self.tasks.spawn(self._finish(ticket, outcome), name="notify")
 
     async def _fail(self, ticket: Ticket, record: TurnRecord, error: Exception) -> None:
         """A defect of ours: the turn has no stored end, so the next start takes it up again."""
@@ -309,6 +324,7 @@ class Turns:
         told = msgspec.structs.replace(record, status="error", error=repr(error))
         await self.live.ended(told, SAFE_ERROR)
         ticket.tell_end(told)
+        self.changes.tell()
         if not ticket.result.done():
             ticket.result.set_exception(error)
             ticket.result.exception()  # seen: nobody may be waiting
@@ -343,45 +359,19 @@ class Turns:
         message: UIMessage = {"id": record.message_id or "", "role": "assistant", "parts": []}
         if not ticket.result.done():
             ticket.result.set_result(result_of(TurnOutcome(record=record, message=message)))
-
-    # What its own turns tell (TurnOutput)
-
-    def started(self, record: TurnRecord, log: TurnLog) -> None:
-        """See `TurnOutput`."""
-        self.live.started(record, log)
-        self.changes.tell()
-        ticket = self._queue.find(record.request_id)
-        if ticket is not None:
-            ticket.log_started(log)
-
-    def updated(self, message: UIMessage) -> None:
-        """See `TurnOutput`."""
-        self.live.updated(message)
-
-    def steering_waits(self) -> bool:
-        """See `TurnOutput`."""
-        return any(ticket.record.steer for ticket in self._queue.tickets()[1:])
-
-    async def transcript_changed(self) -> None:
-        """See `TurnOutput`."""
-        await self.live.send_transcript()
-
-    async def ended(self, record: TurnRecord, error: str | None) -> None:
-        """See `TurnOutput`."""
-        await self.live.ended(record, error)
-        ticket = self._queue.find(record.request_id)
-        if ticket is not None:
-            ticket.tell_end(record)
         self.changes.tell()
 
     def _pause_before(self, ticket: Ticket) -> float:
-        """How long a debounced turn must still wait."""
-        not_before = ticket.record.not_before
-        return 0.0 if not_before is None else not_before - self.parts.clock.now()
+        """How long a debounced turn must still wait; one that was stopped waits for nothing."""
+        record = ticket.record
+        over = ticket.controller.signal.aborted or record.generation != self._queue.generation
+        if record.not_before is None or over:
+            return 0.0
+        return record.not_before - self.parts.clock.now()
 
     def _cancel_soon(self, ticket: Ticket, reason: str) -> None:
-        ticket.controller.abort(reason)
-        self._tasks.spawn(self.cancel(ticket.record.request_id, reason), name="cancel")
+        self._abort(ticket, reason)
+        self.tasks.spawn(self.cancel(ticket.record.request_id, reason), name="cancel")
 
     async def _find_ended(self, request_id: str) -> EndedStream | None:
         record = await self.find(request_id)

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from inspect import isawaitable
-from typing import Any
 
-from thinkwell.agent.inbound import ChatConnection
-from thinkwell.agent.making import Made
+from thinkwell.agent.agent import Agent
+from thinkwell.agent.connections import Connections, OpenConnection
+from thinkwell.agent.http import handle_agent_request
+from thinkwell.agent.making import Made, make
 from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
 from thinkwell.agent.turns import Turns
-from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import StoreError
@@ -24,13 +25,13 @@ from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner
 from thinkwell.journal.turns import excuse_attempts
-from thinkwell.live.watchers import Sink, Watcher
+from thinkwell.live.watchers import Sink, Watcher, Watchers
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import claim
 from thinkwell.turn.face import Parts
-from thinkwell.wire import encode
+from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
 class Surroundings:
@@ -47,36 +48,55 @@ class Surroundings:
 class Activation:
     """One agent awake."""
 
-    def __init__(self, agent: Think, turns: Turns, tasks: TaskOwner) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        connections: Connections,
+        state: StateBox,
+        turns: Turns | None,
+        tasks: TaskOwner,
+    ) -> None:
         self.agent = agent
-        self.turns = turns
+        self._connections = connections
+        self._state = state
+        self._turns = turns
         self._tasks = tasks
 
-    async def connect(self, connection_id: str, sink: Sink) -> ChatConnection:
-        """The connect sequence (spec/01 §2.2); returns the handle for what the client sends."""
+    async def connect(self, connection_id: str, request: HttpRequest, sink: Sink) -> OpenConnection:
+        """The connect sequence; returns the handle for what the client sends."""
         watcher = Watcher(connection_id, sink)
-        await self.turns.live.connect(watcher)
-        agent = self.agent
-        has_state = agent.state is not None
-        watcher.send(encode.identity(agent.name, agent.agent_class, state_follows=has_state))
-        if has_state:
-            watcher.send(encode.state(agent.state))
-        watcher.send(encode.mcp_servers())
-        return ChatConnection(self.turns, watcher)
+        return await self._connections.open(watcher, request, self._turns, self._state)
+
+    async def handle_request(self, request: HttpRequest) -> HttpResponse:
+        """Answer an HTTP request."""
+        return await handle_agent_request(self.agent, self._turns, request)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs or waits."""
+        return self._turns is not None and self._turns.busy
+
+    async def wait_until_idle(self) -> None:
+        """Until no turn runs and none waits."""
+        if self._turns is not None:
+            await self._turns.wait_until_idle()
 
     async def stop(self) -> None:
         """Stop at once. Unsettled turns stay unsettled and go on at the next start."""
-        self.turns.close()
+        if self._turns is not None:
+            self._turns.close()
         await self._tasks.close()
-        parts = self.turns.parts
-        with suppress(StoreError):  # a store that is gone leaves nothing to excuse
-            await parts.commits.run(
-                parts.owner, lambda tx: excuse_attempts(tx, parts.owner.agent_id)
-            )
+        if self._turns is not None:
+            parts = self._turns.parts
+            with suppress(StoreError):  # a store that is gone leaves nothing to excuse
+                await parts.commits.run(
+                    parts.owner, lambda tx: excuse_attempts(tx, parts.owner.agent_id)
+                )
 
 
 async def wake(
-    cls: type[Think], name: str, around: Surroundings, made: Made | None = None
+    cls: type[Agent], name: str, around: Surroundings, made: Made | None = None
 ) -> Activation:
     """Claim the agent, make it unless it is `made` already, run `configure_session` and
     `on_start`, then take up unsettled turns.
@@ -86,19 +106,31 @@ async def wake(
         around.store, agent_id, cls=cls.agent_class, name=name, now=around.clock.now()
     )
     owner = Owner(agent_id, owned.epoch)
-    made = made or Made(cls, name)
-    agent = made.agent
-    tasks = TaskOwner(agent_id)
-    turns = Turns(tasks, owned.generation)
+    if made is None and issubclass(cls, Think):
+        made = Made(cls, name)
+    agent = make(cls, name) if made is None else made.agent
+    tasks, watchers = TaskOwner(agent_id), Watchers()
+    connections = Connections(agent_id, agent, watchers, tasks)
+    write = partial(around.commits.run, owner)
+    state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
+    await state.load(owned.state, cls.initial_state)
+    agent._state, agent._connections = state, connections  # pyright: ignore[reportPrivateUsage]
+    turns = None
+    if made is not None:
+        turns = Turns(tasks, owned.generation, watchers)
+        await _wire_chat(made, turns, owner, around)
+    await agent.on_start()
+    if turns is not None:
+        await turns.recover()
+    return Activation(agent, connections=connections, state=state, turns=turns, tasks=tasks)
 
-    async def write(work: Any) -> Any:
-        return await around.commits.run(owner, work)
 
-    session = Session(around.store, agent_id, write=write, clock=around.clock)
+async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surroundings) -> None:
+    """Give a chat agent its session and its turns."""
+    agent, write = made.agent, partial(around.commits.run, owner)
+    session = Session(around.store, owner.agent_id, write=write, clock=around.clock)
     configured = agent.configure_session(session)
     agent.session = await configured if isawaitable(configured) else configured
-    state = cls.initial_state if owned.state is None else json.loads(owned.state)
-    agent._state = StateBox(agent_id, state, write, lambda value: _show_state(turns, value))  # pyright: ignore[reportPrivateUsage]
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
     hooks = Hooks(made.hooks, around.bus, strict=agent.strict_hooks)
     turns.wire(
@@ -113,19 +145,12 @@ async def wake(
             hooks=hooks,
             bus=around.bus,
             clock=around.clock,
-            output=turns,
+            output=turns.telling,
             scopes=made.scopes,
             sleep=asyncio.sleep,
             resolve_model=around.models.resolve,
         )
     )
     made.tell_scopes_to(
-        lambda event, context: tasks.spawn(hooks.observe_end(event, context), name=event)
+        lambda event, context: turns.tasks.spawn(hooks.observe_end(event, context), name=event)
     )
-    await agent.on_start()
-    await turns.recover()
-    return Activation(agent, turns, tasks)
-
-
-def _show_state(turns: Turns, value: Any) -> None:
-    turns.live.watchers.send(encode.state(value))

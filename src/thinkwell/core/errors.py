@@ -91,11 +91,11 @@ class NestedTurnError(TurnError):
 
 
 class TurnActiveError(TurnError):
-    """The history was to be replaced while a turn runs or waits."""
+    """The history or the active branch was to be changed while a turn runs or waits."""
 
     def __init__(self, call: str) -> None:
         super().__init__(
-            f"history.{call}() was called while a turn runs or waits. "
+            f"{call}() was called while a turn runs or waits. "
             "Call it between turns: `await agent.wait_until_stable()` first."
         )
         self.call = call
@@ -279,6 +279,13 @@ class OwnershipLostError(StoreError):
 
 class SubmissionConflictError(ThinkwellError):
     """A submission id and an idempotency key that name different turns."""
+
+
+class ReadonlyError(ThinkwellError):
+    """Somebody who may only look tried to change the agent's state."""
+
+    def __init__(self) -> None:
+        super().__init__("Connection is readonly")
 
 
 class HostClosedError(ThinkwellError):

@@ -50,6 +50,11 @@ def to_jsonable(value: Any) -> Any:
     return _plain(value, path="value", depth=0)
 
 
+def encode(value: Any) -> str:
+    """JSON text of anything `to_jsonable` takes."""
+    return dumps(to_jsonable(value))
+
+
 def clean_text(text: str) -> str:
     """Text that UTF-8 can hold: lone surrogates become U+FFFD."""
     try:
@@ -102,7 +107,8 @@ def _plain_object(value: Any, path: str, depth: int) -> Any:
             for f in fields(value)
         }
     if isinstance(value, msgspec.Struct):
-        return _plain(msgspec.structs.asdict(value), path, depth + 1)
+        names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+        return _plain({key: getattr(value, field) for key, field in names}, path, depth + 1)
     if callable(dump):  # a pydantic model, without importing pydantic
         return _plain(dump(mode="json"), path, depth + 1)
     if isinstance(value, Enum):

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
@@ -68,6 +69,8 @@ class HookContext(msgspec.Struct, frozen=True, kw_only=True):
     """The agent whose turn it is."""
     abort_signal: AbortSignal
     """Tells when somebody asked to stop."""
+    principal: Principal | None = None
+    """Who asked for the turn, as the app's `auth` said."""
 
     @property
     def signal(self) -> AbortSignal:
@@ -235,6 +238,7 @@ class StepFinishContext(StepResult, frozen=True, kw_only=True):
     request: ModelRequest
     response: ResponseInfo
     runtime_context: Any = None
+    principal: Principal | None = None
 
     @property
     def signal(self) -> AbortSignal:

@@ -2,15 +2,27 @@
 
 The edge owns sockets and HTTP; the host owns agents. Everything that crosses is JSON-safe: frame
 texts, small records, JSON values. On one machine `LocalHostClient` is a direct call; on a cluster
-another client reaches a host in another process through the same four verbs.
+another client reaches a host in another process through the same few verbs.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
+
+from thinkwell.wire.http import HttpRequest, HttpResponse
+
+
+class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent as a list shows it."""
+
+    name: str
+    title: str
+    """The beginning of the first question; empty if there is none."""
+    updated_at: float
+    """When its latest turn was accepted, in seconds since the epoch."""
 
 
 class AgentAddress(msgspec.Struct, frozen=True):
@@ -25,31 +37,19 @@ class AgentAddress(msgspec.Struct, frozen=True):
         return f"{self.class_name}/{self.name}"
 
 
-class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """An HTTP request for one agent; `path` is what follows the agent's address (`get-messages`,
-    or empty).
+class FrameSink(Protocol):
+    """The way back to one client. Contract: never blocks, never raises; called on the host's loop.
+
+    The same as `live.watchers.Sink`: the host hands it through.
     """
 
-    method: str
-    path: str
-    query: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
-    headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
-    body: bytes = b""
+    def send(self, frames: Sequence[str]) -> None:
+        """Take frame texts, in order."""
+        ...
 
-
-class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to an `HttpRequest`."""
-
-    status: int
-    body: bytes = b""
-    content_type: str = "text/plain;charset=UTF-8"
-
-
-FrameSink = Callable[[Sequence[str]], None]
-"""Takes frame texts for one connection, in order.
-
-Contract: never blocks, never raises; called on the host's loop.
-"""
+    def close(self, code: int, reason: str) -> None:
+        """Close the socket once the frames before have gone out."""
+        ...
 
 
 class Connection(Protocol):
@@ -59,7 +59,7 @@ class Connection(Protocol):
         """Hand in one WebSocket message. Never raises for what a client sent."""
         ...
 
-    async def close(self) -> None:
+    async def close(self, code: int = 1000, reason: str = "") -> None:
         """The socket is gone. A running turn goes on."""
         ...
 
@@ -72,13 +72,20 @@ class HostClient(Protocol):
         ...
 
     async def open_connection(
-        self, address: AgentAddress, connection_id: str, sink: FrameSink
+        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
     ) -> Connection:
-        """Wake the agent, send the connect sequence to `sink`, return the handle."""
+        """Wake the agent, send the connect sequence to `sink`, return the handle.
+
+        `request` is the upgrade: its query, headers and principal.
+        """
         ...
 
     async def handle_request(self, address: AgentAddress, request: HttpRequest) -> HttpResponse:
         """Pass an HTTP request to an agent."""
+        ...
+
+    async def conversations(self, class_name: str, limit: int) -> Sequence[Conversation]:
+        """The agents of a class that have been talked to, the latest first."""
         ...
 
     async def call(

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from thinkwell.agent.think import Think
+from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation, Surroundings, wake
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock, SystemClock
@@ -91,7 +91,7 @@ class Host:
 
     def client(self) -> LocalHostClient:
         """The way in for an edge in the same process."""
-        return LocalHostClient(self.agent, frozenset(self._classes))
+        return LocalHostClient(self.agent, frozenset(self._classes), self._store)
 
     async def agent(self, address: AgentAddress) -> Activation:
         """The agent, awake."""
@@ -127,11 +127,7 @@ class Host:
         return task
 
     async def _drain(self, awake: Sequence[Activation]) -> None:
-        idle = [
-            self._tasks.spawn(a.turns.wait_until_idle(), name="drain")
-            for a in awake
-            if a.turns.busy
-        ]
+        idle = [self._tasks.spawn(a.wait_until_idle(), name="drain") for a in awake if a.busy]
         if idle:
             _, late = await asyncio.wait(idle, timeout=self._drain_timeout)
             for task in late:
@@ -147,10 +143,10 @@ def _is_awake(task: asyncio.Task[Activation]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
-def _by_name(agents: Sequence[type]) -> dict[str, type[Think]]:
-    classes: dict[str, type[Think]] = {}
+def _by_name(agents: Sequence[type]) -> dict[str, type[Agent]]:
+    classes: dict[str, type[Agent]] = {}
     for cls in agents:
-        if not issubclass(cls, Think):
+        if not issubclass(cls, Agent):
             raise ConfigurationError(
                 f"{cls.__name__} is no agent class. Write `class {cls.__name__}(Think): ...`."
             )

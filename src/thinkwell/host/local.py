@@ -8,17 +8,27 @@ from contextlib import aclosing
 from typing import Any
 
 from thinkwell.agent.wiring import Activation
+from thinkwell.core import json
 from thinkwell.core.errors import ConfigurationError
-from thinkwell.host.client import AgentAddress, Connection, FrameSink, HttpRequest, HttpResponse
+from thinkwell.host.client import AgentAddress, Connection, Conversation, FrameSink
+from thinkwell.messages.message import text_of
+from thinkwell.store.base import Store
+from thinkwell.wire.http import HttpRequest, HttpResponse
+
+TITLE_LENGTH = 80
 
 
 class LocalHostClient:
     """Reaches agents in the same process."""
 
     def __init__(
-        self, agent: Callable[[AgentAddress], Awaitable[Activation]], classes: frozenset[str]
+        self,
+        agent: Callable[[AgentAddress], Awaitable[Activation]],
+        classes: frozenset[str],
+        store: Store,
     ) -> None:
         self._agent = agent
+        self._store = store
         self._classes = classes
 
     def knows(self, class_name: str) -> bool:
@@ -26,21 +36,24 @@ class LocalHostClient:
         return class_name in self._classes
 
     async def open_connection(
-        self, address: AgentAddress, connection_id: str, sink: FrameSink
+        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
     ) -> Connection:
         """See `HostClient`."""
-        return await (await self._agent(address)).connect(connection_id, sink)
+        return await (await self._agent(address)).connect(connection_id, request, sink)
 
     async def handle_request(self, address: AgentAddress, request: HttpRequest) -> HttpResponse:
         """See `HostClient`."""
-        if request.path.rsplit("/", 1)[-1] != "get-messages":
-            return HttpResponse(status=404, body=b"Not implemented")
-        messages = await (await self._agent(address)).turns.transcript()
-        return HttpResponse(
-            status=200,
-            body=f"[{','.join(messages)}]".encode(),
-            content_type="application/json",
+        return await (await self._agent(address)).handle_request(request)
+
+    async def conversations(self, class_name: str, limit: int) -> list[Conversation]:
+        """See `HostClient`."""
+        rows = await self._store.fetch_in_background(
+            "conversations", {"class": class_name, "limit": limit}
         )
+        return [
+            Conversation(name=row["name"], title=_title(row["first"]), updated_at=row["updated_at"])
+            for row in rows
+        ]
 
     async def call(
         self, address: AgentAddress, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -67,3 +80,9 @@ class LocalHostClient:
         if method.startswith("_") or not callable(function):
             raise ConfigurationError(f"{type(agent).__name__} has no public method {method!r}.")
         return function
+
+
+def _title(first: str | None) -> str:
+    """The beginning of the first question."""
+    text = "" if first is None else " ".join(text_of(json.loads(first)).split())
+    return text if len(text) <= TITLE_LENGTH else text[: TITLE_LENGTH - 1].rstrip() + "…"

@@ -9,7 +9,7 @@ rest of the turn: asking for the same again does not make it safe.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -104,6 +104,14 @@ async def settle_call(
             "settled_at": now,
         },
     )
+
+
+async def call_times(reader: Reader, agent_id: str, turns: Sequence[str]) -> dict[str, float]:
+    """How many seconds each settled call of these turns took, by call id."""
+    rows = await reader.fetch_all(
+        "call_times", {"agent": agent_id, "turns": json.dumps(list(turns))}
+    )
+    return {row["call_id"]: row["settled_at"] - row["claimed_at"] for row in rows}
 
 
 async def read_ledger(reader: Reader, record: TurnRecord) -> dict[str, LedgerRow]:

@@ -13,12 +13,15 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.principal import Principal
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.store.base import Reader, Row, Transaction
 
 TurnStatus: TypeAlias = Literal["accepted", "running", "completed", "error", "aborted", "skipped"]
-Trigger: TypeAlias = Literal["ws-chat", "programmatic", "submission", "rpc", "auto-continuation"]
+Trigger: TypeAlias = Literal[
+    "ws-chat", "programmatic", "submission", "rpc", "auto-continuation", "http-chat"
+]
 ROOT = ""
 """As `branch_from`: the input begins the conversation anew, beside what is there."""
 UNSETTLED: tuple[TurnStatus, ...] = ("accepted", "running")
@@ -46,6 +49,10 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A debounced turn waits until then for a later one that takes its place."""
     steer: bool = False
     """The running turn makes room for it at its next step."""
+    read_only: bool = False
+    """Asked for by a connection that must not change the agent's state."""
+    principal: Principal | None = None
+    """Who asked for it."""
     body: dict[str, Any] | None = None
     """Custom fields of the client's request."""
     client_tools: tuple[dict[str, Any], ...] = ()
@@ -100,6 +107,8 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             function_input=options.get("functionInput", False),
             not_before=options.get("notBefore"),
             steer=options.get("steer", False),
+            read_only=options.get("readOnly", False),
+            principal=_load_principal(row["principal"]),
             body=_load(row["body"]),
             client_tools=tuple(_load(row["client_tools"]) or ()),
             idempotency_key=row["idempotency_key"],
@@ -161,6 +170,7 @@ async def insert_turn(tx: Transaction, record: TurnRecord) -> None:
             "idempotency_key": record.idempotency_key,
             "metadata": _dump(record.metadata),
             "message_ids": json.dumps(record.message_ids) if record.message_ids else None,
+            "principal": None if record.principal is None else json.dumps(record.principal),
             "created_at": record.created_at,
         },
     )
@@ -302,6 +312,12 @@ async def answering_turn(reader: Reader, agent_id: str, message_id: str) -> Turn
     return None if row is None else TurnRecord.from_row(row)
 
 
+async def turns_of_message(reader: Reader, agent_id: str, message_id: str) -> list[TurnRecord]:
+    """Every turn that wrote this answer, the first one first."""
+    rows = await reader.fetch_all("turns_of_message", {"agent": agent_id, "message_id": message_id})
+    return [TurnRecord.from_row(row) for row in rows]
+
+
 async def set_hooks_owed(tx: Transaction, record: TurnRecord, owed: int) -> None:
     """How often the response hooks may still be tried."""
     await tx.execute(
@@ -316,12 +332,17 @@ def _options(record: TurnRecord) -> str:
             "functionInput": record.function_input,
             "notBefore": record.not_before,
             "steer": record.steer,
+            "readOnly": record.read_only,
         }
     )
 
 
 def _load(text: str | None) -> Any:
     return None if text is None else json.loads(text)
+
+
+def _load_principal(text: str | None) -> Principal | None:
+    return None if text is None else msgspec.convert(json.loads(text), Principal)
 
 
 def _dump(value: dict[str, Any] | Sequence[Any] | None) -> str | None:

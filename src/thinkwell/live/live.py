@@ -38,6 +38,11 @@ class ActiveStream(msgspec.Struct):
     log: TurnLog
     stop: Disposer
 
+    @property
+    def flows(self) -> bool:
+        """Whether there is anything to join: a turn may take its time before its first chunk."""
+        return self.log.written > 0
+
 
 class EndedStream(msgspec.Struct, frozen=True):
     """A turn that has ended, and what is still kept of its stream."""
@@ -56,14 +61,15 @@ class TerminalRecord(msgspec.Struct, frozen=True):
 class Live:
     """The watchers of one agent and what they are told."""
 
-    def __init__(self, transcript: Transcript, find_ended: FindEnded) -> None:
-        self.watchers = Watchers()
+    def __init__(self, watchers: Watchers, transcript: Transcript, find_ended: FindEnded) -> None:
+        self.watchers = watchers
         self.terminal: TerminalRecord | None = None
         self._transcript = transcript
         self._find_ended = find_ended
         self._stream: ActiveStream | None = None
         self._accepted: dict[str, str | None] = {}
         self._continuations: set[str] = set()
+        self._recovering: str | None = None
 
     # Turns tell
 
@@ -81,57 +87,89 @@ class Live:
         frame = encode.chunk_frame_maker(record.request_id, continuation=record.continuation)
 
         def tell(first: int, bodies: Sequence[str]) -> None:
+            if self._recovering is not None:
+                self._recovered()
+            if first == 0:  # now there is something to join; what follows is for the others
+                self._offer_to_waiting(record.request_id)
             if len(self.watchers):
                 frames = [frame(body, first + i) for i, body in enumerate(bodies)]
                 self.watchers.send(*frames, where=_takes_chunks)
 
         self._stream = ActiveStream(record, log, log.subscribe(tell))
-        for watcher in self.watchers:
-            waits = watcher.parked or watcher.awaits == record.request_id
-            if waits or log.written:  # after a crash there is something to catch up with
+        if log.written:  # after a crash everybody has something to catch up with
+            for watcher in self.watchers:
                 self._offer(watcher, record.request_id)
+
+    def _offer_to_waiting(self, request_id: str) -> None:
+        for watcher in self.watchers:
+            if watcher.parked or watcher.awaits == request_id:
+                self._offer(watcher, request_id)
+
+    def recovering(self, request_id: str) -> None:
+        """A turn was cut and is taken up again: said once, until it streams or ends (§12.1)."""
+        if self._recovering != request_id:
+            self._recovering = request_id
+            frame = encode.chat_recovering(True, request_id)
+            self.watchers.send(frame, where=_takes_chunks)
+
+    def _recovered(self) -> None:
+        request_id, self._recovering = self._recovering, None
+        self.watchers.send(encode.chat_recovering(False, request_id), where=_takes_chunks)
 
     async def ended(self, record: TurnRecord, error: str | None) -> None:
         """A turn has settled: the transcript to all, then the end to those who saw the stream."""
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.stop()
+        stream = self._take_stream(record.request_id)
         origin = self._accepted.pop(record.request_id, None)
         self._continuations.discard(record.request_id)
         self.terminal = TerminalRecord(record.request_id, error) if error is not None else None
+        if self._recovering == record.request_id:
+            self._recovered()
         if not len(self.watchers):
             return
         audience = frozenset(self.watchers)  # whoever connects from here on has seen no stream
         if record.status != "skipped":
             await self._show_result()
-        saw = audience if stream is not None and stream.log.written > 0 else frozenset[Watcher]()
+        saw = audience if stream is not None and stream.flows else frozenset[Watcher]()
         self._send_end(record, error, origin, saw)
-        self._release(streamed=stream is not None, awaited=record.request_id)
+        self._release(ended=record.request_id)
+
+    def _take_stream(self, request_id: str) -> ActiveStream | None:
+        """The stream of a turn that has ended; another one goes on."""
+        stream = self._stream
+        if stream is None or stream.record.request_id != request_id:
+            return None
+        self._stream = None
+        stream.stop()
+        return stream
 
     # Clients ask
 
     async def connect(self, watcher: Watcher) -> None:
         """The chat part of the connect sequence; from then on the connection is told everything."""
         messages = await self._transcript()
-        if self._stream is not None:
-            self._offer(watcher, self._stream.record.request_id)
+        stream = self._flowing()
+        if stream is not None:
+            self._offer(watcher, stream.record.request_id)
         else:
             pending = self._pending_for(watcher)
             if pending is not None:
                 watcher.parked = True
                 watcher.send(encode.stream_pending(pending))
             watcher.send(encode.chat_messages(messages, connect=True))
+            if self._recovering is not None:
+                watcher.send(encode.chat_recovering(True, self._recovering))
         self.watchers.add(watcher)
 
     def disconnect(self, watcher: Watcher) -> None:
         """The connection is gone; turns go on."""
+        watcher.gone = True
         self.watchers.remove(watcher)
 
     def resume_request(self, watcher: Watcher, probe_id: str | None) -> None:
         """Answer "is there a stream to join?" with exactly one frame (spec/01 §10.2)."""
-        pending = self._pending_for(watcher)
-        if self._stream is not None:
-            request_id = self._stream.record.request_id
+        pending, stream = self._pending_for(watcher), self._flowing()
+        if stream is not None:
+            request_id = stream.record.request_id
             if self._belongs_to_another(request_id, watcher):
                 watcher.send(encode.stream_resume_none("continuation-owned", probe_id))
                 return
@@ -150,16 +188,21 @@ class Live:
     async def resume(self, watcher: Watcher, request_id: str) -> None:
         """Replay a stream to one connection from its start (spec/01 §10.4)."""
         stream = self._stream
-        if stream is not None:
-            if stream.record.request_id == request_id:
-                self._replay_live(watcher, stream)
+        if stream is not None and stream.record.request_id == request_id:
+            self._replay_live(watcher, stream)
+            return
+        if self._flowing() is not None:
             return
         ended = await self._find_ended(request_id)
         if ended is None:
             watcher.send(encode.replay_done(request_id))
             return
         record = ended.record
-        frames = _replay(request_id, ended.bodies, continuation=record.continuation)
+        # The transcript that went out at its end holds a continuation already: whoever was late
+        # would show its words twice.
+        known = record.continuation and record.client_error is None
+        bodies = () if known else ended.bodies
+        frames = _replay(request_id, bodies, continuation=record.continuation)
         watcher.send(*frames, _end_frame(record, record.client_error, replay=True))
 
     async def tell_again(self, watcher: Watcher, record: TurnRecord) -> None:
@@ -179,7 +222,7 @@ class Live:
         self.terminal = None
         self._accepted.clear()
         self._continuations.clear()
-        self._release(streamed=False, awaited=None)
+        self._release()
         self.watchers.send(encode.chat_clear(), but=but)
 
     def _offer(self, watcher: Watcher, request_id: str) -> None:
@@ -197,6 +240,8 @@ class Live:
         watcher.send(
             *frames, encode.replay_complete(record.request_id, continuation=record.continuation)
         )
+        if self._recovering == record.request_id:  # caught up, and nothing new comes yet
+            watcher.send(encode.chat_recovering(True, self._recovering))
 
     async def _show_result(self) -> None:
         """The transcript to all; one that cannot be read must not keep the end from clients."""
@@ -216,11 +261,15 @@ class Live:
             frame, where=lambda w: _takes_chunks(w) and (to_all or w in saw or w.id == origin)
         )
 
-    def _release(self, *, streamed: bool, awaited: str | None) -> None:
-        """Nothing comes any more for whoever waited for `awaited` (None: for anything)."""
+    def _flowing(self) -> ActiveStream | None:
+        """The stream there is to join."""
+        return self._stream if self._stream is not None and self._stream.flows else None
+
+    def _release(self, *, ended: str | None = None) -> None:
+        """Nothing comes any more for whoever waited for the turn `ended` (None: for anything)."""
         for watcher in self.watchers:
-            watcher.offered = None if streamed else watcher.offered
-            in_vain = watcher.awaits is not None and awaited in (None, watcher.awaits)
+            watcher.offered = None if watcher.offered == ended else watcher.offered
+            in_vain = watcher.awaits is not None and ended in (None, watcher.awaits)
             if in_vain or (watcher.parked and not self._accepted):
                 watcher.parked = False
                 watcher.awaits = None

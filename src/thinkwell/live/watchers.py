@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
-Sink = Callable[[Sequence[str]], None]
-"""Takes frame texts for one connection, in order. Contract: never blocks, never raises."""
+
+class Sink(Protocol):
+    """The way to one client. Contract: never blocks, never raises."""
+
+    def send(self, frames: Sequence[str]) -> None:
+        """Take frame texts, in order."""
+        ...
+
+    def close(self, code: int, reason: str) -> None:
+        """Close the connection once the frames before have gone out."""
+        ...
 
 
 class Watcher:
     """One connection."""
 
-    __slots__ = ("awaits", "id", "offered", "parked", "sink")
+    __slots__ = ("awaits", "gone", "id", "offered", "parked", "protocol", "sink")
 
     def __init__(self, connection_id: str, sink: Sink) -> None:
         self.id = connection_id
         self.sink = sink
+        self.protocol = True
+        """Whether it wants identity, state and the like; chat it gets in any case."""
+        self.gone = False
+        """The socket is closed."""
         self.offered: str | None = None
         """A running stream it was offered and has not taken: until then it gets no chunks."""
         self.parked = False
@@ -25,7 +39,7 @@ class Watcher:
 
     def send(self, *frames: str) -> None:
         """Send frames to this connection alone."""
-        self.sink(frames)
+        self.sink.send(frames)
 
 
 class Watchers:
@@ -65,4 +79,4 @@ class Watchers:
         """Send to all, or to those `where` picks; `but` is left out."""
         for watcher in self:
             if watcher.id != but and (where is None or where(watcher)):
-                watcher.sink(frames)
+                watcher.sink.send(frames)

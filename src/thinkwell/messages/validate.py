@@ -46,6 +46,8 @@ def _check_part(part: Part, where: str) -> None:
         raise ValueError(f"{where} needs a string `text`")
     if is_tool_part(part) and not isinstance(part.get("toolCallId"), str):
         raise ValueError(f"{where} needs a string `toolCallId`")
+    if is_tool_part(part) and not isinstance(part.get("state"), str):
+        raise ValueError(f"{where} needs a string `state`")
 
 
 def _upgraded(message: dict[str, Any]) -> dict[str, Any]:
@@ -55,7 +57,8 @@ def _upgraded(message: dict[str, Any]) -> dict[str, Any]:
     content, calls = message.get("content"), message.get("toolInvocations")
     if not isinstance(content, str) and not isinstance(calls, list):
         return message
-    parts: list[Part] = [_upgraded_call(call) for call in cast("list[Any]", calls or [])]
+    old_calls = cast("list[Any]", calls if isinstance(calls, list) else [])
+    parts: list[Part] = [_upgraded_call(call) for call in old_calls]
     if isinstance(content, str) and content:
         parts.append({"type": "text", "text": content})
     kept = {k: v for k, v in message.items() if k not in ("content", "toolInvocations")}

@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.server.asgi import Call, Receive, Scope, Send, local_path
-from thinkwell.server.routing import NotOurs, Route, RouteMatch, UnknownChild, match_route
+from thinkwell.server.routing import match_route
 from thinkwell.server.stub import AgentStub
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from thinkwell.agent.think import Think
+    from thinkwell.agent.agent import Agent
     from thinkwell.host.host import Host
-    from thinkwell.server.pages import Page
+    from thinkwell.server.access import Auth, BeforeHook
+    from thinkwell.server.edge import Edge
 
 log = logging.getLogger("thinkwell.server")
 AgentT = TypeVar("AgentT")
@@ -40,27 +41,49 @@ class App:
         agents: The agent classes to serve.
         store: Where everything durable lives: `sqlite:///path/to/file.db` or `sqlite://:memory:`.
         prefix: The first part of every agent's URL path.
-        allowed_origins: Pages of other hosts that may open WebSockets, e.g. `https://example.com`.
+        cors: Whether pages of other sites may read answers: True, or the headers that say so.
+        auth: `auth(request, route)` says who asks: a `Principal`, a user id, or None to refuse.
+        on_before_connect: Looks at a socket's request after `auth`; may answer it instead.
+        on_before_request: The same for plain requests.
+        allowed_origins: Pages of other sites that may open sockets and send requests that change
+            something, e.g. `https://example.com`.
+        allowed_hosts: The names this server answers to; None means any.
+        max_frame_bytes: The largest WebSocket message a client may send.
+        max_body_bytes: The largest body of a request.
     """
 
     def __init__(
         self,
-        agents: Sequence[type[Think]],
+        agents: Sequence[type[Agent]],
         *,
         store: str = DEFAULT_STORE,
         prefix: str = "agents",
+        cors: bool | Mapping[str, str] = False,
+        auth: Auth | None = None,
+        on_before_connect: BeforeHook | None = None,
+        on_before_request: BeforeHook | None = None,
         allowed_origins: Collection[str] = (),
+        allowed_hosts: Collection[str] | None = None,
+        max_frame_bytes: int = 16 * 1024 * 1024,
+        max_body_bytes: int = 32 * 1024 * 1024,
     ) -> None:
         self.agents = tuple(agents)
         self.store = store
         self.prefix = prefix.strip("/")
+        self.cors = cors
+        self.auth = auth
+        self.on_before_connect = on_before_connect
+        self.on_before_request = on_before_request
+        self.allowed_origins = _collection("allowed_origins", allowed_origins)
+        self.allowed_hosts = allowed_hosts
+        self.max_frame_bytes = max_frame_bytes
+        self.max_body_bytes = max_body_bytes
         self._names = _names_of(self.agents)
-        self._allowed_origins = frozenset(origin.rstrip("/") for origin in allowed_origins)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
         self._host: Host | None = None
         self._client: HostClient | None = None
-        self._page: Page | None = None
+        self._edge: Edge | None = None
 
     async def __aenter__(self) -> Self:
         """Run the app without a server."""
@@ -79,7 +102,6 @@ class App:
     async def start(self) -> None:
         """Open the store and wake what has unfinished work. Idempotent."""
         from thinkwell.host.host import Host
-        from thinkwell.server.pages import Page
         from thinkwell.store.open import store_from_url
 
         async with self._changing:
@@ -88,7 +110,7 @@ class App:
             host = Host(self.agents, store_from_url(self.store))
             await host.start()
             self._host, self._client = host, host.client()
-            self._page = Page(agents=self.agent_names, prefix=self.prefix)
+            self._edge = self._make_edge(self._client)
             self._phase = "running"
 
     async def stop(self) -> None:
@@ -131,29 +153,50 @@ class App:
         if scope["type"] == "lifespan":
             await self._lifespan(call)
             return
-        if self._phase == "new":
-            log.info("the app starts with its first request, because no lifespan was run for it")
-            await self.start()
-        client = self.client
-        match = match_route(local_path(scope), prefix=self.prefix, knows=client.knows)
+        edge = await self._running_edge()
+        if edge is None:
+            await _unavailable(call)
+            return
+        match = match_route(local_path(scope), prefix=self.prefix, knows=edge.host.knows)
         if scope["type"] == "websocket":
-            await self._websocket(client, match, call)
+            from thinkwell.server.websocket import serve_websocket
+
+            await serve_websocket(edge, match, call)
         else:
             from thinkwell.server.http import serve_http
 
-            await serve_http(client, match, cast("Page", self._page), call)
+            await serve_http(edge, match, call)
 
-    async def _websocket(self, client: HostClient, match: RouteMatch, call: Call) -> None:
-        from thinkwell.server.websocket import origin_allowed, refuse, serve_websocket
+    async def _running_edge(self) -> Edge | None:
+        if self._phase == "new":
+            log.info("the app starts with its first request, because no lifespan was run for it")
+            try:
+                await self.start()
+            except ThinkwellError:
+                log.exception("the app could not start", extra={"action": "start"})
+        return self._edge if self._phase == "running" else None
 
-        if not origin_allowed(call.scope, self._allowed_origins):
-            await refuse(call, 403, "Origin not allowed")
-        elif isinstance(match, Route):
-            await serve_websocket(client, match, call)
-        elif isinstance(match, NotOurs | UnknownChild):
-            await refuse(call, 404, "Not found")
-        else:
-            await refuse(call, 400, "Invalid request")
+    def _make_edge(self, client: HostClient) -> Edge:
+        from thinkwell.server.access import Access
+        from thinkwell.server.edge import CORS, Edge
+        from thinkwell.server.pages import Page
+
+        given = CORS if self.cors is True else self.cors
+        hosts = self.allowed_hosts
+        return Edge(
+            host=client,
+            page=Page(agents=self.agent_names, prefix=self.prefix),
+            access=Access(
+                self.auth,
+                before_connect=self.on_before_connect,
+                before_request=self.on_before_request,
+            ),
+            cors={name.lower(): value for name, value in given.items()} if given else None,
+            allowed_origins=frozenset(origin.rstrip("/") for origin in self.allowed_origins),
+            allowed_hosts=None if hosts is None else _collection("allowed_hosts", hosts),
+            max_frame_bytes=self.max_frame_bytes,
+            max_body_bytes=self.max_body_bytes,
+        )
 
     async def _lifespan(self, call: Call) -> None:
         await call.receive()
@@ -168,7 +211,29 @@ class App:
         await call.send({"type": "lifespan.shutdown.complete"})
 
 
-def _names_of(agents: Sequence[type[Think]]) -> dict[type, str]:
+async def _unavailable(call: Call) -> None:
+    """The app is stopped, or could not start."""
+    from starlette.responses import PlainTextResponse
+
+    from thinkwell.server.websocket import refuse
+
+    if call.scope["type"] == "websocket":
+        await call.receive()
+        await refuse(call, 503, "Service Unavailable")
+    else:
+        response = PlainTextResponse("Service Unavailable", 503)
+        await response(call.scope, call.receive, call.send)
+
+
+def _collection(option: str, values: Collection[str]) -> frozenset[str]:
+    if isinstance(values, str):
+        raise ConfigurationError(
+            f"App({option}={values!r}) is one text. Write `App({option}=[{values!r}])`."
+        )
+    return frozenset(values)
+
+
+def _names_of(agents: Sequence[type[Agent]]) -> dict[type, str]:
     """Each class with its name in URLs; two classes with one name are an error."""
     names: dict[type, str] = {}
     for cls in agents:
@@ -189,6 +254,6 @@ def _names_of(agents: Sequence[type[Think]]) -> dict[type, str]:
 
 
 def _is_agent_class(value: Any) -> bool:
-    from thinkwell.agent.think import Think
+    from thinkwell.agent.agent import Agent
 
-    return isinstance(value, type) and issubclass(value, Think)
+    return isinstance(value, type) and issubclass(value, Agent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
@@ -13,6 +13,8 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+PLAIN = "text/plain;charset=UTF-8"
 
 
 class Call(NamedTuple):
@@ -29,6 +31,15 @@ def header(scope: Scope, name: bytes) -> str | None:
         if key == name:
             return value.decode("latin-1")
     return None
+
+
+def header_pairs(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Headers as they are sent. Raises `ValueError` for a value that would begin another header."""
+    pairs = tuple((name.lower(), value) for name, value in (headers or {}).items())
+    for name, value in pairs:
+        if any(sign in name + value for sign in "\r\n\0"):
+            raise ValueError(f"the header {name!r} has a line break in it")
+    return pairs
 
 
 def local_path(scope: Scope) -> str:

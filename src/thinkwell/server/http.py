@@ -1,36 +1,54 @@
-"""Plain HTTP: the page, the health check, and requests for one agent (spec/01 §1.3.5-6).
+"""Plain HTTP: requests for one agent, else the app's own pages (spec/01 §1.3).
 
-Answers are Starlette responses. An agent's answers come from the host; codes and texts for paths
-that lead nowhere are the protocol's. An error inside is logged and answered with 500, never shown.
+The order at the door: the host's name, the page's origin, `auth`, `on_before_request`, the size of
+the body. Codes and texts for paths that lead nowhere are the protocol's. An error inside is logged
+and answered with 500, never shown.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import cast
 
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
 
-from thinkwell.host.client import AgentAddress, HostClient, HttpRequest
-from thinkwell.server.asgi import Call, local_path
-from thinkwell.server.pages import Page
+from thinkwell.core.errors import HostClosedError
+from thinkwell.host.client import AgentAddress
+from thinkwell.server.access import Denied
+from thinkwell.server.asgi import PLAIN, Call, header_pairs, local_path
+from thinkwell.server.edge import Edge, agent_request
+from thinkwell.server.own_pages import answer_own
 from thinkwell.server.routing import NotOurs, Route, RouteMatch, UnknownChild, UnknownClass
+from thinkwell.wire.http import HttpResponse
 
 log = logging.getLogger("thinkwell.server")
 
-MAX_BODY_BYTES = 32 * 1024 * 1024
-PLAIN = "text/plain;charset=UTF-8"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-async def serve_http(host: HostClient, match: RouteMatch, page: Page, call: Call) -> None:
+async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
     """Answer one HTTP request."""
     request = Request(call.scope, call.receive)
     try:
-        response = await _answer(host, match, page, request)
+        response = await _answer(edge, match, request)
+    except ClientDisconnect:
+        return
+    except HostClosedError:
+        response = text_response(503, "Service Unavailable")
     except Exception:
         log.exception("a request failed", extra={"path": request.url.path})
         response = text_response(500, "Internal Server Error")
-    await response(call.scope, call.receive, call.send)
+    if edge.cors is not None and isinstance(match, Route):
+        response.headers.update(edge.cors)
+    try:
+        await response(call.scope, call.receive, call.send)
+    except (ClientDisconnect, HostClosedError):
+        log.debug("a stream was cut", extra={"path": request.url.path})
+    except Exception:  # it has begun: all that is left is to cut it
+        log.exception("a stream failed", extra={"path": request.url.path})
 
 
 def text_response(status: int, text: str) -> Response:
@@ -38,52 +56,77 @@ def text_response(status: int, text: str) -> Response:
     return Response(text, status, headers={"content-type": PLAIN})
 
 
-async def _answer(host: HostClient, match: RouteMatch, page: Page, request: Request) -> Response:
+async def _answer(edge: Edge, match: RouteMatch, request: Request) -> Response:
+    path = local_path(request.scope)
+    if path != "/healthz" and not edge.is_meant(request.scope):
+        host = request.headers.get("host", "")
+        text = f"The host {host!r} is not served here. Name it in App(allowed_hosts=[...])."
+        return text_response(400, text)
+    own = None if isinstance(match, Route) else await answer_own(edge, path, request)
+    if own is not None:
+        return own
     match match:
         case Route():
-            return await _ask_agent(host, match, request)
+            return await _serve_agent(edge, match, request)
         case UnknownClass():
             return text_response(400, "Invalid request")
         case UnknownChild():
             return text_response(404, "Not Found")
         case NotOurs():
-            return _own_page(page, request)
+            return text_response(404, "Not found")
 
 
-def _own_page(page: Page, request: Request) -> Response:
-    path = local_path(request.scope)
-    if path == "/healthz":
-        return JSONResponse({"status": "ok", **page.settings})
-    if request.method in {"GET", "HEAD"} and (found := page.find(path, request.scope)):
-        return Response(found.body, headers={"content-type": found.content_type, **_PAGE_HEADERS})
-    return text_response(404, "Not found")
+async def _serve_agent(edge: Edge, route: Route, request: Request) -> Response:
+    if edge.cors is not None and request.method == "OPTIONS":
+        return Response()
+    if request.method not in SAFE_METHODS and not edge.may_write(request.scope):
+        return text_response(403, "Origin not allowed")
+    verdict = await edge.access.judge(request, route)
+    if isinstance(verdict, Response):
+        return verdict
+    if isinstance(verdict, Denied):
+        denied = text_response(verdict.status, verdict.text)
+        denied.headers.update(dict(verdict.headers))
+        return denied
+    body = await _read_body(cast("Request", verdict.request), edge.max_body_bytes)
+    if body is None:
+        limit = f"A request may have at most {edge.max_body_bytes} bytes."
+        return text_response(413, f"Content Too Large. {limit}")
+    answer = await edge.host.handle_request(
+        AgentAddress(route.class_name, route.name),
+        agent_request(verdict.request, route, verdict.principal, body),
+    )
+    return _as_response(answer, http2=request.scope.get("http_version", "1.1") >= "2")
 
 
-# Images only from here: a model that was tricked must not send what it knows to another server.
-_PAGE_HEADERS = {
-    "cache-control": "no-cache",
-    "x-content-type-options": "nosniff",
-    "content-security-policy": (
-        "default-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; "
-        "base-uri 'none'; frame-ancestors 'self'"
-    ),
-}
-
-
-async def _ask_agent(host: HostClient, route: Route, request: Request) -> Response:
+async def _read_body(request: Request, limit: int) -> bytes | None:
+    """The whole body, or None if it is larger than the limit."""
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and int(said) > limit:
+        return None
     body = bytearray()
     async for part in request.stream():
         body += part
-        if len(body) > MAX_BODY_BYTES:
-            return text_response(413, "Content Too Large")
-    answer = await host.handle_request(
-        AgentAddress(route.class_name, route.name),
-        HttpRequest(
-            method=request.method,
-            path=route.tail,
-            query=dict(request.query_params),
-            headers=dict(request.headers),
-            body=bytes(body),
-        ),
-    )
-    return Response(answer.body, answer.status, headers={"content-type": answer.content_type})
+        if len(body) > limit:
+            return None
+    return bytes(body)
+
+
+def _as_response(answer: HttpResponse, *, http2: bool) -> Response:
+    headers = {"content-type": answer.content_type, **dict(header_pairs(answer.headers))}
+    if http2:
+        headers.pop("connection", None)  # the newer protocols have no such header
+    if answer.stream is not None:
+        return StreamingResponse(_closed_at_the_end(answer.stream), answer.status, headers)
+    return Response(answer.body, answer.status, headers)
+
+
+async def _closed_at_the_end(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """The stream, closed at once when the client goes, not when somebody tidies up."""
+    if not isinstance(stream, AsyncGenerator):
+        async for piece in stream:
+            yield piece
+        return
+    async with aclosing(cast("AsyncGenerator[bytes]", stream)) as pieces:
+        async for piece in pieces:
+            yield piece

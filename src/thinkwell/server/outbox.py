@@ -1,7 +1,7 @@
 """Frames waiting for one socket.
 
-`push` is the `FrameSink` the host gets: it never blocks and never raises. `write` is the body of
-the connection's writer task. A client that cannot keep up is cut off instead of filling the memory;
+An outbox is the `FrameSink` the host gets: it never blocks and never raises. `write` is the body
+of the connection's writer task. A client that cannot keep up is cut off instead of filling the memory;
 its agent goes on and the client resumes from the journal when it reconnects.
 """
 
@@ -25,24 +25,31 @@ class Outbox:
         self._characters = 0
         self._filled = asyncio.Event()
         self._closed = False
+        self._farewell: tuple[int, str] | None = None
         self.overflowed = asyncio.Event()
         """Set once the client is too far behind; nothing is queued from then on."""
 
-    def push(self, frames: Sequence[str]) -> None:
+    def send(self, frames: Sequence[str]) -> None:
         """Queue frames behind the ones that wait already."""
-        if self._closed:
+        if self._closed or self._farewell is not None:
             return
         self._frames.extend(frames)
         self._characters += sum(map(len, frames))
         # One batch may be larger than the limit (a long transcript); it only has to be the first.
         behind = len(self._frames) - len(frames)
         if behind and (len(self._frames) > MAX_FRAMES or self._characters > MAX_CHARACTERS):
-            self.close()
+            self.discard()
             self.overflowed.set()
             return
         self._filled.set()
 
-    def close(self) -> None:
+    def close(self, code: int, reason: str) -> None:
+        """Take nothing more, and close the socket once what waits has gone out."""
+        if self._farewell is None:
+            self._farewell = (code, reason)
+            self._filled.set()
+
+    def discard(self) -> None:
         """Drop what waits and take nothing more. Idempotent."""
         self._closed = True
         self._frames.clear()
@@ -56,5 +63,9 @@ class Outbox:
                 frame = frames.popleft()
                 self._characters -= len(frame)
                 await send({"type": "websocket.send", "text": frame})
+            if self._farewell is not None:
+                code, reason = self._farewell
+                await send({"type": "websocket.close", "code": code, "reason": reason})
+                return
             self._filled.clear()
             await self._filled.wait()

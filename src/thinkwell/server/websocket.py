@@ -2,75 +2,130 @@
 
 Owned here: the socket's life and the translation between ASGI messages and frame texts. What frames
 mean is the host's business. A closed socket never stops a turn.
+
+An upgrade that is refused is tried again by clients for ever (spec/01 §1.3.3). So only what is no
+client of ours is refused: other paths, other hosts, foreign pages. Whoever `auth` does not let in
+gets a socket that is closed at once, with a code that ends the trying: 4401, or 4000 plus the
+status of an `HTTPException`.
 Contract: frames from the client reach the host one by one, in order, after the connect sequence.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from contextlib import suppress
-from urllib.parse import parse_qs, urlsplit
+
+from starlette.exceptions import WebSocketException
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.host.client import AgentAddress, Connection, HostClient
-from thinkwell.server.asgi import Call, Receive, Scope, Send, header
+from thinkwell.host.client import AgentAddress, Connection
+from thinkwell.server.access import Admitted, Denied
+from thinkwell.server.asgi import PLAIN, Call, Send
+from thinkwell.server.edge import Edge, agent_request
 from thinkwell.server.outbox import Outbox
-from thinkwell.server.routing import Route
+from thinkwell.server.routing import Route, RouteMatch, UnknownClass
 
 log = logging.getLogger("thinkwell.server")
 
+TOO_BIG = 1009
 SETUP_FAILED = 1011
 TRY_AGAIN_LATER = 1013
+REFUSED = 4000
+"""Plus an HTTP status: a close that clients do not answer with another try."""
+LONGEST_REASON = 120
 
 
-def origin_allowed(scope: Scope, allowed_origins: Collection[str]) -> bool:
-    """Whether a browser on that page may connect: no origin, the same host, or a listed one."""
-    origin = header(scope, b"origin")
-    if origin is None or "*" in allowed_origins or origin in allowed_origins:
-        return True
-    return urlsplit(origin).netloc.lower() == (header(scope, b"host") or "").lower()
+async def serve_websocket(edge: Edge, match: RouteMatch, call: Call) -> None:
+    """Serve one socket until it is gone."""
+    await call.receive()  # websocket.connect
+    request = HTTPConnection(call.scope)
+    if not edge.is_meant(call.scope):
+        await refuse(call, 400, "Host not allowed")
+    elif not edge.may_connect(call.scope):
+        await refuse(call, 403, "Origin not allowed")
+    elif isinstance(match, UnknownClass):
+        await refuse(call, 400, "Invalid request")
+    elif not isinstance(match, Route):
+        await refuse(call, 404, "Not found")
+    elif request.query_params.get("__agents_transport") == "capnweb":
+        await refuse(call, 400, "Unsupported transport")
+    else:
+        await _serve_agent(edge, match, request, call)
 
 
 async def refuse(call: Call, status: int, text: str) -> None:
     """Answer an upgrade with an HTTP error instead of a socket."""
+    await _refuse_with(call, Response(text, status, headers={"content-type": PLAIN}))
+
+
+async def _refuse_with(call: Call, response: Response) -> None:
+    body = bytes(getattr(response, "body", b""))
     if "websocket.http.response" not in call.scope.get("extensions", {}):
-        await call.send({"type": "websocket.close", "code": 1008, "reason": text})
+        reason = body.decode("utf-8", "replace")[:LONGEST_REASON]
+        await call.send({"type": "websocket.close", "code": 1008, "reason": reason})
         return
-    headers = [(b"content-type", b"text/plain;charset=UTF-8")]
-    await call.send({"type": "websocket.http.response.start", "status": status, "headers": headers})
-    await call.send({"type": "websocket.http.response.body", "body": text.encode()})
+    start = {"type": "websocket.http.response.start", "status": response.status_code}
+    await call.send({**start, "headers": response.raw_headers})
+    await call.send({"type": "websocket.http.response.body", "body": body})
 
 
-async def serve_websocket(host: HostClient, route: Route, call: Call) -> None:
-    """Serve one socket of an agent until it is gone."""
-    scope, receive, send = call
-    query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-    await receive()  # websocket.connect
-    if "capnweb" in query.get("__agents_transport", []):
-        await refuse(call, 400, "Unsupported transport")
+async def _serve_agent(edge: Edge, route: Route, request: HTTPConnection, call: Call) -> None:
+    try:
+        verdict = await edge.access.judge(request, route)
+    except WebSocketException as refused:
+        await _accept_and_close(call.send, refused.code, refused.reason)
         return
+    except Exception as error:
+        log.exception("a socket could not be judged", extra={"path": request.url.path})
+        await call.send({"type": "websocket.accept"})
+        await _report(error, call.send)
+        return
+    match verdict:
+        case Denied(status=status, text=text):
+            await _accept_and_close(call.send, REFUSED + status, text)
+        case Response():
+            await _refuse_with(call, verdict)
+        case Admitted():
+            await _open(edge, route, verdict, call)
+
+
+async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call) -> None:
+    send = call.send
     await send({"type": "websocket.accept"})
     outbox, tasks = Outbox(), TaskOwner("socket")
     tasks.spawn(_write(outbox, send), name="writer")
     tasks.spawn(_cut_off(outbox, send), name="overflow")
     try:
         address = AgentAddress(route.class_name, route.name)
-        connection_id = query.get("_pk", [""])[0] or new_id()
+        opening = agent_request(admitted.request, route, admitted.principal)
+        connection_id = opening.query.get("_pk") or new_id()
         try:
-            connection = await host.open_connection(address, connection_id, outbox.push)
+            connection = await edge.host.open_connection(address, connection_id, opening, outbox)
         except Exception as error:
             log.exception("a connection could not be set up", extra={"agent": address.id})
-            outbox.close()
+            outbox.discard()
             await _report(error, send)
         else:
-            await _read(connection, receive)
+            await _read(connection, call, edge.max_frame_bytes)
     finally:
-        outbox.close()
+        outbox.discard()
         await tasks.close()
+
+
+async def _accept_and_close(send: Send, code: int, reason: str) -> None:
+    with suppress(OSError):
+        await send({"type": "websocket.accept"})
+        await _close(send, code, reason)
+
+
+async def _close(send: Send, code: int, reason: str) -> None:
+    short = reason.encode()[:LONGEST_REASON].decode("utf-8", "ignore")  # a close frame is small
+    await send({"type": "websocket.close", "code": code, "reason": short})
 
 
 async def _report(error: Exception, send: Send) -> None:
@@ -81,16 +136,30 @@ async def _report(error: Exception, send: Send) -> None:
         await send({"type": "websocket.close", "code": SETUP_FAILED})
 
 
-async def _read(connection: Connection, receive: Receive) -> None:
+async def _read(connection: Connection, call: Call, limit: int) -> None:
+    code, reason = 1006, ""
     try:
         while True:
-            message = await receive()
+            message = await call.receive()
             if message["type"] == "websocket.disconnect":
+                code, reason = message.get("code", 1005), message.get("reason") or ""
                 return
             text: str | None = message.get("text")
-            await connection.receive(message["bytes"] if text is None else text)
+            data: str | bytes = message["bytes"] if text is None else text
+            if _is_too_big(data, limit):  # for servers that do not check this themselves
+                code, reason = TOO_BIG, f"A frame may have at most {limit} bytes"
+                with suppress(OSError):
+                    await _close(call.send, code, reason)
+                return
+            await connection.receive(data)
     finally:
-        await connection.close()
+        await connection.close(code, reason)
+
+
+def _is_too_big(data: str | bytes, limit: int) -> bool:
+    if isinstance(data, bytes) or len(data) > limit:
+        return len(data) > limit
+    return len(data) * 4 > limit and len(data.encode()) > limit
 
 
 async def _write(outbox: Outbox, send: Send) -> None:

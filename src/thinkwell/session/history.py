@@ -62,6 +62,12 @@ class History:
             return await self._rows("root_rows", self.scope, reader)
         return await self._rows("child_rows", {**self.scope, "id": message_id}, reader)
 
+    async def newest_below(
+        self, message_id: str, reader: Reader | None = None
+    ) -> MessageRow | None:
+        """The newest of a message and all that hangs below it."""
+        return await self._one("newest_below", {**self.scope, "id": message_id}, reader)
+
     async def has_children(self, message_id: str, reader: Reader) -> bool:
         """Whether anything hangs under a message."""
         found = await reader.fetch_one("first_child", {**self.scope, "id": message_id})

@@ -80,10 +80,12 @@ CREATE TABLE turns (
     created_at DOUBLE PRECISION NOT NULL,
     started_at DOUBLE PRECISION,
     settled_at DOUBLE PRECISION,
+    principal TEXT,
     UNIQUE (agent, id)
 );
 CREATE UNIQUE INDEX turns_by_key ON turns (agent, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
+CREATE INDEX turns_by_message ON turns (agent, message_id);
 CREATE INDEX turns_by_age ON turns (agent, seq);
 CREATE INDEX turns_unsettled ON turns (agent, seq) WHERE status IN ('accepted', 'running');
 CREATE INDEX turns_owing_hooks ON turns (agent, seq) WHERE hooks_owed > 0;

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.messages.model_messages import ModelMessage
 
@@ -43,6 +44,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """Stays the same when the call is run again after a crash (spec/04 §15.1)."""
     runtime_context: Any = None
     """What `before_turn` or `before_step` gave as `runtime_context`."""
+    principal: Principal | None = None
+    """Who asked for the turn, as the app's `auth` said."""
     authorization: Any = None
     """What `authorize_turn` granted."""
     report: Report = report_to_nobody

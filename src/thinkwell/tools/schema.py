@@ -9,7 +9,7 @@ function's own defaults stay its own. Pydantic is imported on first use.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from thinkwell.core.errors import ToolDefinitionError, ToolInputError
@@ -154,6 +154,19 @@ def plain_schema_generator() -> type[GenerateJsonSchema]:
 def _hints(
     function: Callable[..., Any], tool_name: str, parameter_names: list[str]
 ) -> dict[str, Any]:
+    try:
+        return parameter_hints(function, parameter_names)
+    except NameError as error:
+        raise ToolDefinitionError(
+            f"An annotation of tool {tool_name!r} cannot be resolved: {error}. "
+            "Import the type at module level, outside `if TYPE_CHECKING`."
+        ) from error
+
+
+def parameter_hints(
+    function: Callable[..., Any], parameter_names: Iterable[str]
+) -> dict[str, Any]:
+    """The types of these parameters. Raises `NameError` for one that is not there at run time."""
     target = inspect.unwrap(getattr(function, "__func__", function))
     raw = cast("dict[str, Any]", getattr(target, "__annotations__", {}))
 
@@ -163,13 +176,7 @@ def _hints(
     # matter here.
     carrier.__annotations__ = {name: raw[name] for name in parameter_names if name in raw}
     names = {"ToolContext": ToolContext, **getattr(target, "__globals__", {})}
-    try:
-        return get_type_hints(carrier, globalns=names, include_extras=True)
-    except NameError as error:
-        raise ToolDefinitionError(
-            f"An annotation of tool {tool_name!r} cannot be resolved: {error}. "
-            "Import the type at module level, outside `if TYPE_CHECKING`."
-        ) from error
+    return get_type_hints(carrier, globalns=names, include_extras=True)
 
 
 def _check_kind(parameter: inspect.Parameter, tool_name: str) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.errors import NestedTurnError, SubmissionConflictError
 from thinkwell.core.ids import new_id
+from thinkwell.core.principal import Principal
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import (
     ROOT,
@@ -31,6 +32,9 @@ from thinkwell.session.draft import make_draft
 from thinkwell.store.base import Transaction
 from thinkwell.turn.face import Parts
 from thinkwell.turn.running import current_turn
+
+CHAT_TRIGGERS = ("ws-chat", "http-chat")
+"""Whoever asks sends its whole transcript, which may hold a question it has changed."""
 
 
 class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +59,9 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     steer: bool = False
     idempotency_key: str | None = None
     metadata: dict[str, Any] | None = None
+    principal: Principal | None = None
+    read_only: bool = False
+    """Whoever asks must not change the agent's state, in this turn neither."""
     message_ids: tuple[str, ...] = ()
 
 
@@ -77,8 +84,8 @@ async def _accept(
     if known is not None:
         return Admission(known, accepted=False)
     inherited = await _supersede(tx, parts, request.supersedes)
-    fresh = await _new_messages(tx, parts, request)
-    branch_from = request.branch_from
+    known_ids, fresh = await _new_messages(tx, parts, request)
+    branch_from = request.branch_from if request.branch_from in known_ids else None
     edit = await _edit_of(tx, parts, request)
     if edit is not None:
         fresh, branch_from = (*fresh, edit.message), edit.parent_id
@@ -103,6 +110,8 @@ async def _accept(
         idempotency_key=request.idempotency_key,
         metadata=request.metadata,
         message_ids=request.message_ids,
+        principal=request.principal,
+        read_only=request.read_only,
         created_at=parts.clock.now(),
     )
     await insert_turn(tx, record)
@@ -120,7 +129,7 @@ class Edit(msgspec.Struct, frozen=True):
 async def _edit_of(tx: Transaction, parts: Parts, request: TurnRequest) -> Edit | None:
     """A client that changed a question it has asked before: a sibling of it (DESIGN §8.1)."""
     last = request.messages[-1] if request.messages else None
-    if last is None or last["role"] != "user" or request.trigger != "ws-chat":
+    if last is None or last["role"] != "user" or request.trigger not in CHAT_TRIGGERS:
         return None
     rows = await parts.session.history.rows([last["id"]], tx)
     stored = await parts.session.get_message(last["id"], reader=tx)
@@ -173,11 +182,11 @@ async def _find_known(tx: Transaction, agent_id: str, request: TurnRequest) -> T
 
 async def _new_messages(
     tx: Transaction, parts: Parts, request: TurnRequest
-) -> tuple[UIMessage, ...]:
-    """Only what is neither in the tree nor waiting in an unsettled turn (DESIGN §8.1)."""
+) -> tuple[set[str], tuple[UIMessage, ...]]:
+    """The ids that are in the tree or wait in an unsettled turn, and what is new (DESIGN §8.1)."""
     messages = request.messages
     if not messages or request.new_ids:
-        return messages
+        return set(), messages
     rows = await parts.session.history.rows([message["id"] for message in messages], tx)
     known = {row.id for row in rows}
     for turn in await unsettled_turns(tx, parts.owner.agent_id):
@@ -188,7 +197,7 @@ async def _new_messages(
         mapped = reconcile(fresh, stored)
         have = {message["id"] for message in stored}
         fresh = [message for message in mapped if message["id"] not in have]
-    return tuple(fresh)
+    return known, tuple(fresh)
 
 
 def refuse_nested(call: str, agent_id: str) -> None:

@@ -53,6 +53,9 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     except TurnGoneError:  # a clear was faster
         return Skipped("cleared")
     turn.input_applied = True
+    if ticket.waited:
+        # Clients put an answer behind what they show last, which is a later question by now.
+        await turn.parts.output.transcript_changed()
     turn.parts.output.started(turn.record, turn.log)
     crash_here("c2")
     if stop is not None:
@@ -72,6 +75,7 @@ async def begin_again(turn: RunningTurn) -> None:
         request_id=turn.record.request_id,
         timeout_ms=turn.settings.stall_timeout * 1000,
     )
+    turn.parts.output.recovering(turn.record)
     await turn.parts.commits.flush()
     reopen(turn)
     count_attempt(turn)

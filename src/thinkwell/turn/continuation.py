@@ -49,6 +49,8 @@ async def start_continuation(
         body=source.body,
         client_tools=tools,
         metadata=source.metadata,
+        principal=source.principal,
+        read_only=source.read_only,
         message_id=message["id"],
         created_at=parts.clock.now(),
     )

@@ -72,6 +72,10 @@ class TurnOutput(Protocol):
         """A turn runs; its chunks come through `log`."""
         ...
 
+    def recovering(self, record: TurnRecord) -> None:
+        """A turn that lost its model is begun anew."""
+        ...
+
     def updated(self, message: UIMessage) -> None:
         """A stored message has changed."""
         ...

@@ -14,6 +14,7 @@ from typing import Any, assert_never, cast
 import msgspec
 
 from thinkwell.core.errors import ModelError, StoreError, ToolInputError
+from thinkwell.core.ids import new_id
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
 from thinkwell.messages.chunks import Chunk
 from thinkwell.models.base import (
@@ -34,9 +35,10 @@ from thinkwell.models.base import (
 )
 from thinkwell.turn.ending import StageError, ends_turn
 from thinkwell.turn.interrupt import interruptible
-from thinkwell.turn.pending_call import PendingCall, read_call
+from thinkwell.turn.pending_call import PendingCall, is_same_call, read_call
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
+from thinkwell.turn.step_result import has_result
 from thinkwell.turn.watch import Watch
 
 
@@ -135,7 +137,9 @@ class _Reader:
             self._turn.open_text = None
         elif not self._is_final_answer(event):
             await close_open_text(self._turn)
-            await self._emit(event)
+            told = self._unrepeated(event)
+            if told is not None:
+                await self._emit(told)
         if crash_is_armed("c4") or crash_is_armed("c5"):
             await self._crash_after(event)
 
@@ -152,6 +156,24 @@ class _Reader:
         if isinstance(event, ToolCall):
             self.final_answer = event.input
         return True
+
+    def _unrepeated(self, event: ModelEvent) -> ModelEvent | None:
+        """Some providers use the id of a finished call again (F18).
+
+        For the same call, when an answer is continued: it says nothing new. For another one: it
+        gets an id of its own, and its input is told whole.
+        """
+        if not isinstance(event, ToolInputStart | ToolInputDelta | ToolCall):
+            return event
+        known = self._turn.fold.tool_call(event.tool_call_id)
+        if known is None or not has_result(known):
+            return event
+        if not isinstance(event, ToolCall):
+            return None
+        continues = self._turn.record.continuation and not self._turn.steps
+        if continues and is_same_call(known, event.tool_name, event.input):
+            return None
+        return msgspec.structs.replace(event, tool_call_id=new_id())
 
     async def _emit(self, event: ModelEvent) -> None:
         if isinstance(event, ToolCall):

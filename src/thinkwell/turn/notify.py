@@ -122,6 +122,7 @@ def _fields(parts: Parts, record: TurnRecord) -> dict[str, Any]:
         "continuation": record.continuation,
         "agent": parts.agent_ref,
         "abort_signal": AbortSignal(),
+        "principal": record.principal,
     }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from thinkwell.core import json
 from thinkwell.core.errors import DisabledToolError, ToolError, ToolInputError, UnknownToolError
 from thinkwell.journal.ledger import LedgerRow
 from thinkwell.messages.chunks import Chunk
@@ -112,6 +113,14 @@ def _checked(turn: RunningTurn, step: Step, event: ToolCall) -> PendingCall:
         return msgspec.structs.replace(call, input=parse_input(tool, event.input).raw)
     except ToolInputError as error:
         return msgspec.structs.replace(call, problem=error)
+
+
+def is_same_call(part: Part, name: str, written: str) -> bool:
+    """Whether the model calls the tool of `part` with the same input once more."""
+    try:
+        return tool_name(part) == name and json.loads(written or "{}") == (part.get("input") or {})
+    except ValueError:
+        return False
 
 
 def disabled_tool(turn: RunningTurn, step: Step, name: str) -> Tool | None:

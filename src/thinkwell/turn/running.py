@@ -138,6 +138,7 @@ class RunningTurn:
             "continuation": self.record.continuation,
             "agent": self.parts.agent_ref,
             "abort_signal": self.signal,
+            "principal": self.record.principal,
         }
 
     def begun_step(self) -> tuple[ModelMessage, ...]:
@@ -186,6 +187,7 @@ class RunningTurn:
             continuation=self.record.continuation,
             agent=self.parts.agent_ref,
             abort_signal=self.signal,
+            principal=self.record.principal,
             chunk=ReadOnlyDict(chunk),
             step_number=self.step_number,
             message_id=self.message_id,

@@ -13,7 +13,14 @@ from typing import assert_never
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.errors import AbortTurn, FailTurn, SessionError, StoreError, TurnError
+from thinkwell.core.errors import (
+    AbortTurn,
+    EmptyPromptError,
+    FailTurn,
+    SessionError,
+    StoreError,
+    TurnError,
+)
 from thinkwell.hooks.contexts import ModelResponse
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.crash_points import crash_here
@@ -88,7 +95,9 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     replaced = decided is not ending.error
     if replaced or parts.agent.expose_errors or ending.stage == "recovery":
         return error, json.error_text(error)
-    log.error("a turn failed", exc_info=ending.error, extra={"action": f"turn:{ending.stage}"})
+    # Nothing to answer is what a client sent, no defect: it must not fill the log.
+    trace = None if isinstance(ending.error, EmptyPromptError) else ending.error
+    log.error("a turn failed", exc_info=trace, extra={"action": f"turn:{ending.stage}"})
     return error, SAFE_ERROR
 
 

@@ -37,6 +37,7 @@ class Ticket:
         "record",
         "result",
         "tools",
+        "waited",
     )
 
     def __init__(
@@ -52,6 +53,8 @@ class Ticket:
         """Tools of this turn only; they live as long as their caller."""
         self.depth = depth
         """How many turns have started one another in their end hooks, up to this one."""
+        self.waited = False
+        """Whether another turn was before it when it took its place."""
         self.input_function = input_function
         self.controller = AbortController()
         self.result: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()

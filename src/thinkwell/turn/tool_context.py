@@ -25,5 +25,6 @@ def tool_context(
         agent=turn.parts.agent_ref,
         idempotency_key=idempotency_key,
         runtime_context=step.runtime_context,
+        principal=turn.record.principal,
         authorization=turn.authorization,
     )

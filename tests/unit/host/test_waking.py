@@ -49,7 +49,7 @@ async def test_p1_a_start_that_fails_is_tried_again_until_the_waiting_turn_is_an
     while Stubborn.failures or len(waits) < 2:
         await asyncio.sleep(0)
     activation = await second.agent(AgentAddress("stubborn", "x"))
-    await activation.turns.wait_until_idle()
+    await activation.wait_until_idle()
     assert (await activation.agent.get_turn(submitted.request_id)).status == "completed"
     assert waits == [1.0, 2.0]
     await second.stop()

@@ -14,7 +14,7 @@ from thinkwell.core.errors import StoreError
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.live import EndedStream, Live
-from thinkwell.live.watchers import Watcher
+from thinkwell.live.watchers import Watcher, Watchers
 
 CHUNKS = [json.dumps({"type": "text-delta", "id": "t", "delta": str(n)}) for n in range(5)]
 
@@ -24,10 +24,13 @@ class Tab:
 
     def __init__(self, name: str) -> None:
         self.frames: list[dict[str, Any]] = []
-        self.watcher = Watcher(name, self._take)
+        self.watcher = Watcher(name, self)
 
-    def _take(self, texts: Sequence[str]) -> None:
-        self.frames.extend(json.loads(text) for text in texts)
+    def send(self, frames: Sequence[str]) -> None:
+        self.frames.extend(json.loads(text) for text in frames)
+
+    def close(self, code: int, reason: str) -> None:
+        raise AssertionError(f"nobody asked for a close: {code} {reason}")
 
     def take(self) -> list[dict[str, Any]]:
         """What came since the last look."""
@@ -46,7 +49,7 @@ class Room:
         self.ended: dict[str, EndedStream] = {}
         self.pause: asyncio.Event | None = None
         self.failure: StoreError | None = None
-        self.live = Live(self._transcript, self._find_ended)
+        self.live = Live(Watchers(), self._transcript, self._find_ended)
         self.logs: dict[str, TurnLog] = {}
 
     async def _transcript(self) -> Sequence[str]:
@@ -131,7 +134,9 @@ class TestConnecting:
         assert tab.kinds() == ["stream_pending", "chat_messages"]
         room.live.resume_request(tab.watcher, "p")
         assert tab.take() == [{"type": "cf_agent_stream_pending", "id": "q1", "probeId": "p"}]
-        room.start(made)
+        log = room.start(made)
+        assert tab.take() == []  # nothing to join before its first chunk
+        room.say(log, 1)
         assert tab.take() == [{"type": "cf_agent_stream_resuming", "id": "q1"}]
 
     async def test_case_44_a_parked_connection_is_released_when_nothing_was_said(self, room: Room):

@@ -7,8 +7,12 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from thinkwell.host.client import AgentAddress, FrameSink, HttpRequest, HttpResponse
+from thinkwell.host.client import AgentAddress, Conversation, FrameSink
+from thinkwell.server.access import Access
 from thinkwell.server.asgi import Call, Message
+from thinkwell.server.edge import Edge
+from thinkwell.server.pages import Page
+from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
 class FakeConnection:
@@ -19,7 +23,8 @@ class FakeConnection:
     async def receive(self, data: str | bytes) -> None:
         self.received.put_nowait(data)
 
-    async def close(self) -> None:
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        self.ended_with = (code, reason)
         self.closed.set()
 
 
@@ -34,25 +39,31 @@ class FakeHost:
         self.sink: FrameSink | None = None
         self.greeting: list[str] = []
         self.failure: Exception | None = None
+        self.answer = HttpResponse(body=b"[]", content_type="application/json")
+        self.talked_to: list[Conversation] = []
 
     def knows(self, class_name: str) -> bool:
         return class_name == "chat-agent"
 
     async def open_connection(
-        self, address: AgentAddress, connection_id: str, sink: FrameSink
+        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
     ) -> FakeConnection:
         if self.failure is not None:
             raise self.failure
         self.opened.append((address, connection_id))
+        self.requests.append(request)
         self.sink = sink
-        sink(self.greeting)
+        sink.send(self.greeting)
         return self.connection
 
     async def handle_request(self, address: AgentAddress, request: HttpRequest) -> HttpResponse:
         if self.failure is not None:
             raise self.failure
         self.requests.append(request)
-        return HttpResponse(status=200, body=b"[]", content_type="application/json")
+        return self.answer
+
+    async def conversations(self, class_name: str, limit: int) -> Sequence[Conversation]:
+        return self.talked_to[:limit]
 
     async def call(
         self, address: AgentAddress, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -68,10 +79,18 @@ class FakeHost:
             yield item
 
 
+def make_edge(host: FakeHost, **options: Any) -> Edge:
+    """An edge in front of that host, open to everybody unless the options say otherwise."""
+    page = Page(agents=["chat-agent"], prefix="agents")
+    return Edge(**{"host": host, "page": page, "access": Access(), **options})
+
+
 class AsgiClient:
     """One ASGI call: what the app sends ends up in `sent`, in order."""
 
-    def __init__(self, kind: str, path: str = "/", *, query: str = "", **headers: str) -> None:
+    def __init__(
+        self, kind: str, path: str = "/", *, query: str = "", body: bytes = b"", **headers: str
+    ) -> None:
         self._inbox: asyncio.Queue[Message] = asyncio.Queue()
         self.sent: asyncio.Queue[Message] = asyncio.Queue()
         self.stuck = asyncio.Event()
@@ -81,10 +100,15 @@ class AsgiClient:
             "path": path,
             "raw_path": path.encode(),
             "query_string": query.encode(),
-            "headers": [(key.encode(), value.encode()) for key, value in headers.items()],
+            "headers": [
+                (key.replace("_", "-").encode(), value.encode()) for key, value in headers.items()
+            ],
             "extensions": {"websocket.http.response": {}},
         }
-        self.push({"type": f"{kind}.connect" if kind == "websocket" else "http.request"})
+        if kind == "websocket":
+            self.push({"type": "websocket.connect"})
+        else:
+            self.push({"type": "http.request", "body": body, "more_body": False})
 
     @property
     def call(self) -> Call:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException, WebSocketException
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
-from tests.unit.server.fakes import AsgiClient, FakeHost, running
+from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge, running
 from thinkwell.core.errors import StoreLockedError
+from thinkwell.core.principal import Principal
 from thinkwell.host.client import AgentAddress
 from thinkwell.server import outbox
+from thinkwell.server.access import Access
 from thinkwell.server.routing import Route
-from thinkwell.server.websocket import origin_allowed, serve_websocket
+from thinkwell.server.websocket import serve_websocket
 
 ROUTE = Route("chat-agent", "alice", "")
 
@@ -24,7 +30,7 @@ def host():
 async def test_accepts_and_sends_the_connect_sequence_in_order(host: FakeHost):
     client = AsgiClient("websocket", query="_pk=tab1&token=x")
     host.greeting = ["one", "two"]
-    async with running(serve_websocket(host, ROUTE, client.call)):
+    async with running(serve_websocket(make_edge(host), ROUTE, client.call)):
         sent = [await client.next() for _ in range(3)]
     assert [message.get("text", message["type"]) for message in sent] == [
         "websocket.accept",
@@ -36,7 +42,9 @@ async def test_accepts_and_sends_the_connect_sequence_in_order(host: FakeHost):
 
 async def test_makes_a_connection_id_when_the_client_sends_none(host: FakeHost):
     """1.3.1"""
-    async with running(serve_websocket(host, ROUTE, (client := AsgiClient("websocket")).call)):
+    async with running(
+        serve_websocket(make_edge(host), ROUTE, (client := AsgiClient("websocket")).call)
+    ):
         client.push({"type": "websocket.receive", "text": "x"})
         await host.connection.received.get()
     assert host.opened[0][1]
@@ -44,7 +52,7 @@ async def test_makes_a_connection_id_when_the_client_sends_none(host: FakeHost):
 
 async def test_text_and_bytes_reach_the_host_in_order(host: FakeHost):
     client = AsgiClient("websocket")
-    async with running(serve_websocket(host, ROUTE, client.call)):
+    async with running(serve_websocket(make_edge(host), ROUTE, client.call)):
         client.push({"type": "websocket.receive", "text": "a"})
         client.push({"type": "websocket.receive", "bytes": b"b"})
         assert await host.connection.received.get() == "a"
@@ -54,16 +62,16 @@ async def test_text_and_bytes_reach_the_host_in_order(host: FakeHost):
 async def test_a_closed_socket_closes_the_connection(host: FakeHost):
     client = AsgiClient("websocket")
     client.push({"type": "websocket.disconnect", "code": 1000})
-    await serve_websocket(host, ROUTE, client.call)
+    await serve_websocket(make_edge(host), ROUTE, client.call)
     assert host.connection.closed.is_set()
 
 
 async def test_frames_after_the_end_go_nowhere(host: FakeHost):
     client = AsgiClient("websocket")
     client.push({"type": "websocket.disconnect", "code": 1000})
-    await serve_websocket(host, ROUTE, client.call)
+    await serve_websocket(make_edge(host), ROUTE, client.call)
     assert host.sink is not None
-    host.sink(["late"])
+    host.sink.send(["late"])
     assert (await client.next())["type"] == "websocket.accept"
     assert client.sent.empty()
 
@@ -78,7 +86,7 @@ async def test_an_error_while_setting_up_is_told_and_closes_with_1011(
     """1.3.7"""
     host.failure = failure
     client = AsgiClient("websocket")
-    await serve_websocket(host, ROUTE, client.call)
+    await serve_websocket(make_edge(host), ROUTE, client.call)
     await client.next()
     assert json.loads((await client.next())["text"]) == {"error": text}
     assert (await client.next())["code"] == 1011
@@ -87,7 +95,7 @@ async def test_an_error_while_setting_up_is_told_and_closes_with_1011(
 async def test_the_experimental_transport_is_refused(host: FakeHost):
     """3.4.6"""
     client = AsgiClient("websocket", query="__agents_transport=capnweb")
-    await serve_websocket(host, ROUTE, client.call)
+    await serve_websocket(make_edge(host), ROUTE, client.call)
     assert (await client.response())[0] == 400
     assert host.opened == []
 
@@ -97,32 +105,93 @@ async def test_a_client_that_does_not_read_is_cut_off(
 ):
     monkeypatch.setattr(outbox, "MAX_FRAMES", 3)
     client = AsgiClient("websocket")
-    async with running(serve_websocket(host, ROUTE, client.call)):
+    async with running(serve_websocket(make_edge(host), ROUTE, client.call)):
         await client.next()
         client.push({"type": "websocket.receive", "text": "x"})
         await host.connection.received.get()
         assert host.sink is not None
         for _ in range(3):
-            host.sink(["frame", "frame"])
+            host.sink.send(["frame", "frame"])
         assert (await client.next())["code"] == 1013
         assert not host.connection.closed.is_set()
 
 
-class TestOrigin:
-    @pytest.mark.parametrize(
-        ("headers", "allowed"),
-        [
-            ({}, True),
-            ({"origin": "http://here:8787", "host": "here:8787"}, True),
-            ({"origin": "https://Here", "host": "here"}, True),
-            ({"origin": "http://here:1", "host": "here:8787"}, False),
-            ({"origin": "null", "host": "here"}, False),
-            ({"origin": "https://evil.example", "host": "here"}, False),
-            ({"origin": "https://friend.example", "host": "here"}, True),
-        ],
-    )
-    def test_only_our_own_pages_and_listed_ones_may_connect(
-        self, headers: dict[str, str], allowed: bool
-    ):
-        scope = AsgiClient("websocket", **headers).scope
-        assert origin_allowed(scope, {"https://friend.example"}) is allowed
+async def test_a_frame_above_the_limit_closes_with_1009(host: FakeHost):
+    client = AsgiClient("websocket")
+    client.push({"type": "websocket.receive", "text": "ä" * 6})
+    await serve_websocket(make_edge(host, max_frame_bytes=10), ROUTE, client.call)
+    await client.next()
+    closed = await client.next()
+    assert (closed["code"], closed["reason"]) == (1009, "A frame may have at most 10 bytes")
+    assert host.connection.received.empty()
+    assert host.connection.ended_with[0] == 1009
+
+
+async def test_a_frame_at_the_limit_is_taken(host: FakeHost):
+    client = AsgiClient("websocket")
+    client.push({"type": "websocket.receive", "text": "ä" * 5})
+    async with running(serve_websocket(make_edge(host, max_frame_bytes=10), ROUTE, client.call)):
+        assert await host.connection.received.get() == "ä" * 5
+
+
+async def test_the_host_hears_how_the_socket_closed(host: FakeHost):
+    client = AsgiClient("websocket")
+    client.push({"type": "websocket.disconnect", "code": 4001, "reason": "bye"})
+    await serve_websocket(make_edge(host), ROUTE, client.call)
+    assert host.connection.ended_with == (4001, "bye")
+
+
+async def closed_with(host: FakeHost, **functions: Any) -> tuple[int, str]:
+    """How a socket that was accepted is closed."""
+    client = AsgiClient("websocket")
+    edge = make_edge(host, access=Access(functions.pop("auth", None), **functions))
+    await serve_websocket(edge, ROUTE, client.call)
+    sent = [client.sent.get_nowait() for _ in range(client.sent.qsize())]
+    assert sent[0]["type"] == "websocket.accept"
+    return sent[-1]["code"], sent[-1].get("reason", "")
+
+
+class TestAccess:
+    """1.3.2, 1.3.3: a refused upgrade would be tried again for ever."""
+
+    async def test_whoever_auth_refuses_gets_a_socket_that_is_closed(self, host: FakeHost):
+        assert await closed_with(host, auth=lambda *_: None) == (4401, "Unauthorized")
+        assert host.opened == []
+
+    async def test_an_http_exception_closes_with_4000_plus_its_status(self, host: FakeHost):
+        def auth(request: HTTPConnection, route: Route) -> str:
+            raise HTTPException(403, "Not yours")
+
+        assert await closed_with(host, auth=auth) == (4403, "Not yours")
+
+    async def test_a_websocket_exception_closes_as_it_says(self, host: FakeHost):
+        def look(request: HTTPConnection, route: Route) -> None:
+            raise WebSocketException(1008, "too many")
+
+        assert await closed_with(host, before_connect=look) == (1008, "too many")
+
+    async def test_an_auth_that_breaks_lets_nobody_in_and_says_nothing(self, host: FakeHost):
+        def auth(request: HTTPConnection, route: Route) -> str:
+            raise RuntimeError("secret")
+
+        assert (await closed_with(host, auth=auth))[0] == 1011
+        assert host.opened == []
+
+    async def test_a_response_of_the_hook_answers_the_upgrade(self, host: FakeHost):
+        client = AsgiClient("websocket")
+        access = Access(before_connect=lambda *_: Response("later", 429))
+        await serve_websocket(make_edge(host, access=access), ROUTE, client.call)
+        assert (await client.response())[:2] == (429, b"later")
+
+    async def test_a_request_of_the_hook_takes_the_place_of_the_real_one(self, host: FakeHost):
+        def look(request: HTTPConnection, route: Route) -> HTTPConnection:
+            assert request.state.principal.id == "ann"
+            return HTTPConnection({**request.scope, "query_string": b"_pk=other&room=7"})
+
+        client = AsgiClient("websocket", query="_pk=tab")
+        client.push({"type": "websocket.disconnect", "code": 1000})
+        access = Access(lambda *_: "ann", before_connect=look)
+        await serve_websocket(make_edge(host, access=access), ROUTE, client.call)
+        assert host.opened[0][1] == "other"
+        assert host.requests[0].query["room"] == "7"
+        assert host.requests[0].principal == Principal(id="ann")

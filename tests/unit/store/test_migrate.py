@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import replace
 
@@ -29,8 +30,19 @@ def database():
 
 
 def described(connection):
+    """What a database is made of. Columns come from the pragma: ALTER TABLE leaves its own text."""
     rows = connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2")
-    return [tuple(row) for row in rows]
+    parts = [tuple(row) for row in rows]
+    tables = {name: sql for kind, name, _, sql in parts if kind == "table"}
+    return (
+        [part if part[0] != "table" else part[:3] for part in parts],
+        {table: _columns(connection, table) for table in tables},
+        {table: re.findall(r"CHECK \(.+\)", sql) for table, sql in tables.items()},
+    )
+
+
+def _columns(connection, table):
+    return [tuple(row) for row in connection.execute(f"PRAGMA table_xinfo({table})")]
 
 
 class TestMigrations:
@@ -68,7 +80,7 @@ class TestMigrations:
         first = Migration(version=1, name="first", sql=load_migrations()[0].sql)
         with pytest.raises(sqlite3.OperationalError):
             migrate_sqlite(database, "db", [first, broken])
-        assert described(database) == []
+        assert described(database) == ([], {}, {})
         assert not database.in_transaction
 
 

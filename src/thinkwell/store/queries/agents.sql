@@ -29,3 +29,12 @@ UPDATE agents SET state = :state WHERE id = :id;
 -- name: bump_generation
 -- A clear: turns of earlier generations no longer count.
 UPDATE agents SET generation = generation + 1 WHERE id = :id RETURNING generation;
+
+-- name: conversations
+-- The agents of a class that have been talked to, the latest first, with their first question.
+SELECT a.name, t.created_at AS updated_at,
+       (SELECT m.content FROM messages m
+        WHERE m.agent = a.id AND m.session = '' AND m.role = 'user' ORDER BY m.seq LIMIT 1) AS first
+FROM agents a JOIN turns t ON t.agent = a.id
+WHERE a.class = :class AND t.seq = (SELECT MAX(seq) FROM turns WHERE agent = a.id)
+ORDER BY t.created_at DESC, a.name LIMIT :limit;

@@ -78,6 +78,17 @@ FROM messages WHERE agent = :agent AND session = :session AND parent_id IS NULL 
 SELECT id FROM messages
 WHERE agent = :agent AND session = :session AND parent_id = :id LIMIT 1;
 
+-- name: newest_below
+-- The newest of a message and all that hangs below it: nothing can hang under it.
+WITH RECURSIVE below (seq, id) AS (
+    SELECT seq, id FROM messages WHERE agent = :agent AND session = :session AND id = :id
+    UNION ALL
+    SELECT c.seq, c.id FROM below JOIN messages c
+      ON c.agent = :agent AND c.session = :session AND c.parent_id = below.id AND c.seq > below.seq
+)
+SELECT seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, version
+FROM messages WHERE seq = (SELECT MAX(seq) FROM below);
+
 -- name: subtree_rows
 -- A message and everything below it, oldest first.
 WITH RECURSIVE below

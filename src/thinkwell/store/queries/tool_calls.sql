@@ -17,3 +17,8 @@ WHERE agent = :agent AND turn = :turn AND call_id = :call_id AND status = 'pendi
 -- name: calls_of_turn
 -- All calls of one turn.
 SELECT * FROM tool_calls WHERE agent = :agent AND turn = :turn ORDER BY claimed_at, call_id;
+
+-- name: call_times
+-- When the settled calls of some turns began and ended.
+SELECT call_id, claimed_at, settled_at FROM tool_calls
+WHERE agent = :agent AND turn IN (SELECT value FROM json_each(:turns)) AND settled_at IS NOT NULL;

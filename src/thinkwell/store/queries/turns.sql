@@ -3,9 +3,11 @@
 -- name: insert_turn
 -- Accept a turn.
 INSERT INTO turns (agent, id, trigger, status, generation, continuation, input, options, body,
-                   client_tools, idempotency_key, metadata, message_id, message_ids, created_at)
+                   client_tools, idempotency_key, metadata, message_id, message_ids, principal,
+                   created_at)
 VALUES (:agent, :id, :trigger, :status, :generation, :continuation, :input, :options, :body,
-        :client_tools, :idempotency_key, :metadata, :message_id, :message_ids, :created_at);
+        :client_tools, :idempotency_key, :metadata, :message_id, :message_ids, :principal,
+        :created_at);
 
 -- name: turn_by_id
 -- One turn by its request id.
@@ -64,6 +66,10 @@ WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running') AND canc
 -- name: answering_turn
 -- The newest turn that wrote an answer.
 SELECT * FROM turns WHERE agent = :agent AND message_id = :message_id ORDER BY seq DESC LIMIT 1;
+
+-- name: turns_of_message
+-- Every turn that wrote an answer, the first one first.
+SELECT * FROM turns WHERE agent = :agent AND message_id = :message_id ORDER BY seq;
 
 -- name: owe_continuation
 -- Go on with this answer once all its open calls have results.

@@ -1,0 +1,141 @@
+"""The chat frames of one connection: each calls the right method. One `match` (spec/01 §3.1)."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Any, TypeAlias, assert_never
+
+from thinkwell.agent.chat_request import Asker, accept_chat, explain_refusal, read_client_tools
+from thinkwell.agent.connection import Connection
+from thinkwell.agent.intake import read_policy
+from thinkwell.agent.interactions import approval_answer, result_answer
+from thinkwell.agent.turns import Turns
+from thinkwell.core.errors import ThinkwellError
+from thinkwell.live.watchers import Watcher
+from thinkwell.turn.settle import SAFE_ERROR
+from thinkwell.wire import encode
+from thinkwell.wire.frames import (
+    BadChatRequest,
+    ChatCancel,
+    ChatClear,
+    ChatRequest,
+    ClientMessages,
+    ResumeAck,
+    ResumeRequest,
+    ToolApproval,
+    ToolResult,
+)
+
+log = logging.getLogger("thinkwell.agent")
+
+ChatFrame: TypeAlias = (
+    ChatRequest
+    | BadChatRequest
+    | ChatCancel
+    | ChatClear
+    | ClientMessages
+    | ResumeRequest
+    | ResumeAck
+    | ToolResult
+    | ToolApproval
+)
+
+
+class ChatFrames:
+    """What one connection does in the chat."""
+
+    def __init__(self, turns: Turns, watcher: Watcher, connection: Connection) -> None:
+        self._turns = turns
+        self._watcher = watcher
+        self._policy = read_policy(turns.parts.agent.message_concurrency)
+        self._asker = Asker(
+            trigger="ws-chat",
+            connection=watcher.id,
+            principal=connection.principal,
+            read_only=connection.readonly,
+        )
+
+    async def act(self, frame: ChatFrame) -> None:
+        """Act on one frame."""
+        match frame:
+            case ChatRequest():
+                await self._chat(frame)
+            case BadChatRequest():
+                await self._refuse(frame.id, frame.reason)
+            case ChatCancel(id=request_id):
+                await self._turns.cancel(request_id, "stopped by the user")
+            case ChatClear():
+                await self._turns.clear(but=self._watcher.id)
+            case ToolResult():
+                await self._tool_result(frame)
+            case ToolApproval():
+                await self._approval(frame)
+            case ResumeRequest(probe_id=probe_id):
+                self._turns.live.resume_request(self._watcher, probe_id)
+            case ResumeAck(id=request_id):
+                await self._turns.live.resume(self._watcher, request_id)
+            case ClientMessages():
+                log.debug("a client sent its transcript; the server's counts")
+            case _:
+                assert_never(frame)
+
+    async def _chat(self, frame: ChatRequest) -> None:
+        try:
+            accepted = await accept_chat(self._turns, self._policy, frame, self._asker)
+        except ValueError as error:
+            await self._refuse(frame.id, str(error))
+            return
+        except ThinkwellError:  # not accepted: whoever asked must not wait for ever
+            log.exception("a chat request could not be accepted", extra={"action": "accept"})
+            self._watcher.send(
+                encode.error_done(frame.id, SAFE_ERROR, message_ids=(), continuation=False)
+            )
+            return
+        if accepted is None:
+            await self._drop(frame.id)
+            return
+        admission, ticket = accepted
+        if ticket is None:  # sent twice: the sender may have missed what became of it
+            await self._turns.live.tell_again(self._watcher, admission.record)
+
+    async def _drop(self, request_id: str) -> None:
+        """Policy `drop`: nothing is stored; the sender gets the transcript back (spec/01 §8.1)."""
+        transcript = await self._turns.transcript(growing=True)
+        self._watcher.send(
+            encode.chat_messages(transcript),
+            encode.done(request_id, message_ids=(), outcome="skipped", continuation=False),
+        )
+
+    async def _tool_result(self, frame: ToolResult) -> None:
+        failed = frame.state == "output-error"
+        value: dict[str, Any] = {"error": frame.error_text} if failed else {"output": frame.output}
+        make = partial(
+            result_answer,
+            frame.tool_call_id,
+            auto_continue=frame.auto_continue,
+            client_tools=read_client_tools(frame.client_tools),
+        )
+        try:
+            answer = make(**value)
+        except (
+            ValueError
+        ) as error:  # a result nobody can store: the model is told, the chat goes on
+            answer = make(error=f"The result cannot be used: {error}.")
+        await self._turns.answer(answer, origin=self._watcher.id)
+
+    async def _approval(self, frame: ToolApproval) -> None:
+        answer = approval_answer(
+            frame.tool_call_id,
+            approved=frame.approved,
+            reason=frame.reason,
+            auto_continue=frame.auto_continue,
+        )
+        await self._turns.answer(answer, origin=self._watcher.id)
+
+    async def _refuse(self, request_id: str | None, reason: str) -> None:
+        """A request that cannot run: nothing is stored; its sender is told (§3.3 ★)."""
+        text = await explain_refusal(self._turns, request_id, reason, self._asker)
+        if request_id is not None:
+            frame = encode.error_done(request_id, text, message_ids=(), continuation=False)
+            self._watcher.send(frame)

@@ -1,0 +1,239 @@
+"""The connections of one agent: how one opens, what comes in over it, how it closes.
+
+Chat frames go to the chat, state and calls are served here, everything else is the app's own
+(spec/01 §2, §3.3). Whatever a client sends, nothing is raised to the edge and the connection stays
+usable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from inspect import isawaitable
+from typing import Any
+
+from thinkwell.agent.agent import Agent
+from thinkwell.agent.chat_frames import ChatFrames
+from thinkwell.agent.connection import Connection, restrict, serve
+from thinkwell.agent.rpc import answer_call
+from thinkwell.agent.state import Source, StateBox
+from thinkwell.agent.turns import Turns
+from thinkwell.core import json
+from thinkwell.core.tasks import TaskOwner
+from thinkwell.live.watchers import Watcher, Watchers
+from thinkwell.wire import encode
+from thinkwell.wire.decode import decode_frame
+from thinkwell.wire.frames import NotProtocol, RpcCall, StateUpdate
+from thinkwell.wire.http import HttpRequest
+
+log = logging.getLogger("thinkwell.agent")
+
+MOST_UNDER_WAY = 1000
+"""Calls and messages of one connection that may be under way at once."""
+
+
+class Connections:
+    """Who is connected to one agent."""
+
+    def __init__(self, agent_id: str, agent: Agent, watchers: Watchers, tasks: TaskOwner) -> None:
+        self.agent = agent
+        self._agent_id = agent_id
+        self._watchers = watchers
+        self._tasks = tasks
+        self._open: dict[Watcher, Connection] = {}
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter([self._open[watcher] for watcher in self._watchers if watcher in self._open])
+
+    async def open(
+        self, watcher: Watcher, request: HttpRequest, turns: Turns | None, state: StateBox
+    ) -> OpenConnection:
+        """The connect sequence (§2.2); returns the handle for what the client sends."""
+        connection = Connection(watcher, request)
+        await self._judge(watcher, connection)
+        if turns is None:
+            self._watchers.add(watcher)
+        else:
+            await turns.live.connect(watcher)
+        self._open[watcher] = connection
+        try:
+            self._greet(watcher, state)
+            await self.tell("on_connect", connection, request)
+        except BaseException:
+            self.forget(watcher)
+            raise
+        chat = None if turns is None else ChatFrames(turns, watcher, connection)
+        return OpenConnection(self, watcher, connection, chat=chat, state=state)
+
+    async def _judge(self, watcher: Watcher, connection: Connection) -> None:
+        """What the agent decides about a connection before it is told anything (§2.3)."""
+        agent, request = self.agent, connection.request
+        tags = await _answer(agent.get_connection_tags(connection, request))
+        readonly = await _answer(agent.should_connection_be_readonly(connection, request))
+        restrict(connection, readonly=bool(readonly), tags=tuple(tags))
+        watcher.protocol = bool(
+            await _answer(agent.should_send_protocol_messages(connection, request))
+        )
+
+    def _greet(self, watcher: Watcher, state: StateBox) -> None:
+        if not watcher.protocol:
+            return
+        agent, has_state = self.agent, state.defined
+        if agent.send_identity_on_connect:
+            watcher.send(encode.identity(agent.name, agent.agent_class, state_follows=has_state))
+        if has_state:
+            watcher.send(encode.state(state.value))
+        watcher.send(encode.mcp_servers())
+
+    def forget(self, watcher: Watcher) -> None:
+        """The socket is gone; turns go on."""
+        watcher.gone = True
+        self._watchers.remove(watcher)
+        self._open.pop(watcher, None)
+
+    def show_state(self, value: Any, source: Source) -> None:
+        """Everybody who wants to know sees the new state, then the agent is told (§4.1)."""
+        connection = None if source == "server" else source
+        but = None if connection is None else connection.id
+        self._watchers.send(encode.state(value), but=but, where=lambda w: w.protocol)
+        self.tell_soon("on_state_changed", value, source, connection=connection)
+
+    def broadcast(self, message: Any, without: Collection[str]) -> None:
+        """A message of the app's own to all, except some by id."""
+        text = message if isinstance(message, str) else json.encode(message)
+        self._watchers.send(text, where=lambda w: w.id not in without)
+
+    # The agent's own code
+
+    async def tell(self, hook: str, connection: Connection, *args: Any) -> None:
+        """Call a hook for a connection, unless nobody overrides it, and wait for it."""
+        if self.overrides(hook):
+            await self.run(connection, _call(getattr(self.agent, hook), connection, *args))
+
+    def tell_soon(self, hook: str, *args: Any, connection: Connection | None) -> None:
+        """Call a hook in the background, unless nobody overrides it."""
+        if self.overrides(hook):
+            self.start(connection, _call(getattr(self.agent, hook), *args), hook)
+
+    async def run(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
+        """Run something for a connection in a task of its own: its context variables stay there."""
+        await self._tasks.spawn(self._serve(connection, work), name="connection")
+
+    def start(
+        self, connection: Connection | None, work: Coroutine[Any, Any, None], what: str
+    ) -> asyncio.Task[None]:
+        """Run something in the background; what it raises goes to `on_error`."""
+        return self._tasks.spawn(self._guard(connection, work, what), name=what)
+
+    async def _serve(self, connection: Connection | None, work: Coroutine[Any, Any, None]) -> None:
+        if connection is not None:
+            serve(self._agent_id, connection)
+        await work
+
+    async def _guard(
+        self, connection: Connection | None, work: Coroutine[Any, Any, None], what: str
+    ) -> None:
+        try:
+            await self._serve(connection, work)
+        except Exception as error:
+            log.exception("%s failed", what, extra={"action": what, "agent": self._agent_id})
+            await _answer(self.agent.on_error(error, connection))
+
+    def overrides(self, hook: str) -> bool:
+        """Whether the agent's class has a hook of its own."""
+        return getattr(type(self.agent), hook) is not getattr(Agent, hook)
+
+
+class OpenConnection:
+    """The edge's handle on one connection."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        watcher: Watcher,
+        connection: Connection,
+        *,
+        chat: ChatFrames | None,
+        state: StateBox,
+    ) -> None:
+        self._connections = connections
+        self._watcher = watcher
+        self._connection = connection
+        self._chat = chat
+        self._state = state
+        self._under_way = 0
+        self._in_order = asyncio.Lock()
+
+    async def receive(self, data: str | bytes) -> None:
+        """Act on one message of the client."""
+        try:
+            await self._act(data)
+        except Exception:  # whatever it was, the connection stays usable
+            log.exception("a client frame could not be served", extra={"action": "receive"})
+
+    async def close(self, code: int = 1000, reason: str = "") -> None:
+        """The socket is gone; turns go on."""
+        connection = self._connection
+        self._connections.forget(self._watcher)
+        self._connections.tell_soon("on_close", connection, code, reason, connection=connection)
+
+    async def _act(self, data: str | bytes) -> None:
+        frame = decode_frame(data)
+        match frame:
+            case StateUpdate():
+                await self._set_state(frame)
+            case RpcCall():
+                self._call(frame)
+            case NotProtocol():
+                self._tell_agent(data)
+            case _ if self._chat is None:
+                self._tell_agent(data)
+            case _:
+                await self._chat.act(frame)
+
+    async def _set_state(self, frame: StateUpdate) -> None:
+        connection = self._connection
+        if connection.readonly:
+            self._watcher.send(encode.state_error("Connection is readonly"))
+            return
+        try:
+            await self._connections.run(connection, self._state.set(frame.state, connection))
+        except Exception as error:
+            log.info("a state was refused", exc_info=error, extra={"action": "state"})
+            self._watcher.send(encode.state_error("State update rejected"))
+
+    def _call(self, frame: RpcCall) -> None:
+        if self._under_way >= MOST_UNDER_WAY:
+            self._watcher.send(encode.rpc_error(frame.id, "Too many calls at once"))
+            return
+        self._start(answer_call(self._connections.agent, frame, self._watcher), "rpc")
+
+    def _tell_agent(self, data: str | bytes) -> None:
+        if not self._connections.overrides("on_client_message"):
+            return
+        if self._under_way >= MOST_UNDER_WAY:
+            log.warning("a message of a client is dropped: too many wait already")
+            return
+        self._start(self._in_turn(data), "on_client_message")
+
+    async def _in_turn(self, data: str | bytes) -> None:
+        """The app's own messages reach it one after the other, beside everything else."""
+        async with self._in_order:
+            await _call(self._connections.agent.on_client_message, self._connection, data)
+
+    def _start(self, work: Coroutine[Any, Any, None], what: str) -> None:
+        self._under_way += 1
+        task = self._connections.start(self._connection, work, what)
+        task.add_done_callback(self._one_less)
+
+    def _one_less(self, _task: asyncio.Task[None]) -> None:
+        self._under_way -= 1
+
+
+async def _answer(value: Any) -> Any:
+    return await value if isawaitable(value) else value
+
+
+async def _call(function: Callable[..., Any], *args: Any) -> None:
+    await _answer(function(*args))

@@ -1,0 +1,112 @@
+"""Plain `useChat` over HTTP: ask, stop, join what runs (spec/01 §14).
+
+    POST chat                  {id, messages, trigger, messageId?, ...}: the answer is the stream
+    POST chat/stop             stops the turn that runs
+    GET  chat/{chatId}/stream  joins the turn that runs, from its start; 204 if none does
+
+The same turns as over the socket: the same acceptance, the same queue, the same journal. A client
+that leaves stops nothing. The agent is the chat, so the chat's id says nothing new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any, cast
+
+from thinkwell.agent.chat_request import Asker, accept_chat, explain_refusal
+from thinkwell.agent.http_body import Refusal, check_sizes, read_object
+from thinkwell.agent.http_continue import go_on, joined_stream
+from thinkwell.agent.http_sse import DONE, STILL_HERE, STREAM_HEADERS, STREAM_TYPE, events
+from thinkwell.agent.http_tail import end_of, follow, last_chunks, tickets_of
+from thinkwell.agent.intake import read_policy
+from thinkwell.agent.turns import Turns
+from thinkwell.core import json
+from thinkwell.core.ids import new_id
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.validate import check_message
+from thinkwell.turn.ticket import Ticket
+from thinkwell.wire.frames import ChatRequest
+from thinkwell.wire.http import HttpRequest, HttpResponse
+
+BUSY = "The agent is busy and takes no other message now. Try again when it has answered."
+_OWN_KEYS = frozenset({"id", "messages", "trigger", "messageId", "clientTools"})
+
+
+async def post_chat(turns: Turns, request: HttpRequest) -> HttpResponse:
+    """Accept what a client asks for and stream the answer."""
+    asker = Asker(trigger="ws-chat", principal=request.principal)
+    asked = _read(request)
+    try:
+        messages = [check_message(message) for message in asked.messages]
+    except ValueError as error:
+        raise Refusal(400, await explain_refusal(turns, asked.id, str(error), asker)) from error
+    check_sizes(_trailing_users(messages))
+    last = messages[-1] if messages else None
+    if last is not None and last["role"] == "assistant" and asked.trigger == "submit-message":
+        return stream_response(await go_on(turns, last, asked, asker))
+    policy = read_policy(turns.parts.agent.message_concurrency)
+    accepted = await accept_chat(turns, policy, asked, asker)
+    if accepted is None:
+        raise Refusal(409, BUSY)
+    _, ticket = accepted
+    if ticket is None:
+        raise RuntimeError("a turn with a new id was known before")
+    return stream_response(turn_stream(turns, ticket))
+
+
+async def stop_chat(turns: Turns) -> HttpResponse:
+    """Stop the turn that runs, or else the one that would run next."""
+    line = tickets_of(turns)
+    if line:
+        await turns.cancel(line[0].record.request_id, "stopped by the user")
+    return HttpResponse(status=204)
+
+
+def join_chat(turns: Turns) -> HttpResponse:
+    """The stream of the turn that runs, from its start (14.5)."""
+    line = tickets_of(turns)
+    if not line:
+        return HttpResponse(status=204)
+    ticket = line[0]
+    if ticket.record.continuation:
+        return stream_response(joined_stream(turns, ticket))
+    return stream_response(turn_stream(turns, ticket))
+
+
+def stream_response(stream: AsyncIterator[bytes]) -> HttpResponse:
+    """An answer that is a stream of events (14.2)."""
+    return HttpResponse(content_type=STREAM_TYPE, headers=STREAM_HEADERS, stream=stream)
+
+
+async def turn_stream(turns: Turns, ticket: Ticket) -> AsyncGenerator[bytes]:
+    """A whole turn as events."""
+    async with aclosing(follow(turns, ticket)) as batches:
+        async for bodies in batches:
+            yield events(json.loads(body) for body in bodies) if bodies else STILL_HERE
+    yield events(last_chunks(end_of(ticket))) + DONE
+
+
+def _read(request: HttpRequest) -> ChatRequest:
+    body = read_object(request)
+    messages, tools = body.get("messages"), body.get("clientTools")
+    if not isinstance(messages, list):
+        raise Refusal(400, "The body needs a list `messages`.")
+    regenerate = body.get("trigger") == "regenerate-message"
+    return ChatRequest(
+        id=new_id(),
+        messages=cast("list[Any]", messages),
+        trigger="regenerate-message" if regenerate else "submit-message",
+        client_tools=cast("list[Any]", tools) if isinstance(tools, list) else None,
+        body={key: value for key, value in body.items() if key not in _OWN_KEYS},
+    )
+
+
+def _trailing_users(messages: list[UIMessage]) -> list[UIMessage]:
+    """The run of user messages at the end: only these can be new."""
+    count = 0
+    for message in reversed(messages):
+        if message["role"] != "user":
+            break
+        count += 1
+    return messages[len(messages) - count :]

@@ -1,0 +1,188 @@
+"""Going on with an answer over HTTP: tool outputs and approvals (spec/01 §14.7).
+
+The client sends its whole list; the last message is its copy of the answer, with outputs and
+decisions in it. What is new there is applied like an answer over the socket, and the turn that
+goes on is the response. Its stream begins by bringing the client's copy up to date, because over
+HTTP nothing else would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Any
+
+from thinkwell.agent.chat_request import Asker, read_client_tools
+from thinkwell.agent.http_body import Refusal
+from thinkwell.agent.http_rebuild import (
+    chunks_of,
+    count_steps,
+    outcomes_unknown_to,
+    steps_after,
+)
+from thinkwell.agent.http_sse import DONE, STILL_HERE, events
+from thinkwell.agent.http_tail import end_of, follow, last_chunks, tickets_of
+from thinkwell.agent.interactions import Answer, approval_answer, result_answer
+from thinkwell.agent.turns import Turns
+from thinkwell.core import json
+from thinkwell.messages.chunks import Chunk
+from thinkwell.messages.message import Part, UIMessage, approval_of, is_settled, tool_parts
+from thinkwell.turn.admission import TurnRequest
+from thinkwell.turn.ticket import Ticket
+from thinkwell.wire.frames import ChatRequest
+
+MOVED_ON = "This conversation has moved on meanwhile. Reload it and try again."
+_LOOK_AGAIN = 1.0
+"""Seconds after which a waiter looks again, told or not."""
+
+
+async def go_on(
+    turns: Turns, copy: UIMessage, asked: ChatRequest, asker: Asker
+) -> AsyncGenerator[bytes]:
+    """Apply what is new in the client's copy of an answer; the stream of what comes of it."""
+    await _apply_outcomes(turns, copy, asked)
+    await _until_written(turns, copy["id"])
+    async with turns.intake:  # the same request twice: the second finds the turn of the first
+        ticket = _turn_going_on(turns, copy["id"])
+        if ticket is not None:
+            return joined_stream(turns, ticket, copy)
+        stored = await _newest_answer(turns, copy["id"])
+        behind = count_steps(stored["parts"]) > count_steps(copy["parts"])
+        if behind or _waits(stored):
+            return _caught_up(copy, stored)
+        return joined_stream(turns, await _start(turns, copy["id"], asked, asker), copy)
+
+
+async def joined_stream(
+    turns: Turns, ticket: Ticket, copy: UIMessage | None = None
+) -> AsyncGenerator[bytes]:
+    """A continuation as events, for a client with this copy of the answer, or with none."""
+    message_id = ticket.record.message_id or ""
+    yield events([{"type": "start", "messageId": message_id}])
+    begun = False
+    async with aclosing(follow(turns, ticket)) as batches:
+        async for bodies in batches:
+            if not bodies:
+                yield STILL_HERE
+                continue
+            if not begun:
+                stored = await turns.parts.session.get_message(message_id)
+                if _is_stored(turns, ticket):
+                    continue  # the answer may hold what this stream would tell: see below
+                begun = True
+                yield events(_news_for(copy, stored))
+            chunks: list[Chunk] = [json.loads(body) for body in bodies]
+            yield events(chunk for chunk in chunks if chunk.get("type") != "start")
+    end = end_of(ticket)
+    if not begun:  # it was over before anything could be told: the stored answer has it all
+        yield events(_news_for(copy, await turns.parts.session.get_message(message_id)))
+        yield events([{"type": "finish"}] if end.status == "completed" else [])
+    yield events(last_chunks(end)) + DONE
+
+
+async def _caught_up(copy: UIMessage, stored: UIMessage) -> AsyncGenerator[bytes]:
+    """Nothing goes on: what the client has not seen, or nothing at all, in a legal stream."""
+    start: Chunk = {"type": "start", "messageId": stored["id"]}
+    yield events([start, *_news_for(copy, stored), {"type": "finish"}]) + DONE
+
+
+def _news_for(copy: UIMessage | None, stored: UIMessage | None) -> list[Chunk]:
+    if stored is None:
+        return []
+    if copy is None:
+        return chunks_of(stored["parts"])
+    seen = count_steps(copy["parts"])
+    return outcomes_unknown_to(copy, stored) + chunks_of(steps_after(stored["parts"], seen))
+
+
+async def _apply_outcomes(turns: Turns, copy: UIMessage, asked: ChatRequest) -> None:
+    tools = read_client_tools(asked.client_tools)
+    try:
+        answers = [_answer_in(part, tools) for part in tool_parts(copy)]
+    except ValueError as error:
+        raise Refusal(400, f"A tool's output cannot be used: {error}.") from error
+    for answer in answers:
+        if answer is not None:
+            await turns.answer(answer)  # the first one wins: one that was given before is left out
+
+
+def _answer_in(part: Part, tools: tuple[dict[str, Any], ...] | None) -> Answer | None:
+    call_id: str = part["toolCallId"]
+    match part.get("state"):
+        case "output-available" if part.get("preliminary") is not True:
+            return result_answer(call_id, output=part.get("output"), client_tools=tools)
+        case "output-error":
+            error = part.get("errorText")
+            text = error if isinstance(error, str) else None
+            return result_answer(call_id, error=text, client_tools=tools)
+        case "approval-responded" | "output-denied":
+            approval = approval_of(part)
+            approved, reason = approval.get("approved"), approval.get("reason")
+            if not isinstance(approved, bool):
+                return None  # guessing here could run what nobody allowed
+            said = reason if isinstance(reason, str) else None
+            return approval_answer(call_id, approved=approved, reason=said)
+        case _:
+            return None
+
+
+async def _until_written(turns: Turns, message_id: str) -> None:
+    """Until no turn writes this answer for the first time: its end decides who goes on."""
+    while True:
+        seen = turns.changes.count
+        running = turns.running
+        if running is None or running.message_id != message_id or running.record.continuation:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_AGAIN):
+                await turns.changes.wait_beyond(seen)
+
+
+def _turn_going_on(turns: Turns, message_id: str) -> Ticket | None:
+    line = tickets_of(turns)
+    mine = (t for t in line if t.record.continuation and t.record.message_id == message_id)
+    return next(mine, None)
+
+
+async def _newest_answer(turns: Turns, message_id: str) -> UIMessage:
+    """The stored answer, if the conversation still ends with it."""
+    session = turns.parts.session
+    head = await session.get_head()
+    stored = await session.get_message(message_id)
+    if stored is None or head is None or head.id != message_id:
+        raise Refusal(409, MOVED_ON)
+    return stored
+
+
+async def _start(turns: Turns, message_id: str, asked: ChatRequest, asker: Asker) -> Ticket:
+    """Every call has its result, and nobody has gone on yet: do it now."""
+    request = TurnRequest(
+        trigger=asker.trigger,
+        request_id=asked.id,
+        continues=message_id,
+        body=asked.body or None,
+        client_tools=read_client_tools(asked.client_tools),
+        principal=asker.principal,
+        read_only=asker.read_only,
+    )
+    _, ticket = await turns.ask(request)
+    if ticket is None:
+        raise RuntimeError("a turn with a new id was known before")
+    return ticket
+
+
+def _waits(message: UIMessage) -> bool:
+    """Whether a call of the answer has no outcome yet."""
+    open_states = ("input-available", "approval-requested")
+    return any(
+        not is_settled(part) and part.get("state") in open_states for part in tool_parts(message)
+    )
+
+
+def _is_stored(turns: Turns, ticket: Ticket) -> bool:
+    """Whether the end of the turn may be in what was just read from the store."""
+    running = turns.running
+    if running is None or running.record.request_id != ticket.record.request_id:
+        return True
+    return running.stored

@@ -1,0 +1,138 @@
+"""Turns for other programs: JSON in, JSON out.
+
+    POST run              {input, metadata?, idempotencyKey?, wait?}: the result, or with
+                          `wait: false` only that it was accepted
+    GET  run/{requestId}  how a turn stands
+
+A run is durable: whoever asked may go away, and with the same idempotency key ask again for the
+same result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from thinkwell.agent.http_body import Refusal, check_sizes, read_object
+from thinkwell.agent.http_tail import tickets_of
+from thinkwell.agent.inputs import as_messages, is_empty
+from thinkwell.agent.turns import Turns
+from thinkwell.core import json
+from thinkwell.core.errors import HostClosedError
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.messages.message import UIMessage, text_of
+from thinkwell.messages.visible import visible_message
+from thinkwell.turn.admission import TurnRequest
+from thinkwell.wire.http import HttpRequest, HttpResponse
+
+_FIELDS = ("input", "metadata", "idempotencyKey", "wait")
+_EXAMPLE = '`{"input": "hello"}`'
+LONGEST_KEY = 255
+
+
+async def post_run(turns: Turns, request: HttpRequest) -> HttpResponse:
+    """Accept a turn; answer with its result, or with its id."""
+    body = read_object(request)
+    wait = _flag(body, "wait", default=True)
+    admission, _ = await turns.ask(_turn_request(body, request))
+    record = admission.record
+    if not wait:
+        status = {"status": record.status, "accepted": admission.accepted}
+        return json_response({"requestId": record.request_id, **status}, 202)
+    return json_response(await _report(turns, await _settled(turns, record)))
+
+
+async def get_run(turns: Turns, request_id: str) -> HttpResponse:
+    """How a turn stands."""
+    record = await turns.find(request_id)
+    if record is None:
+        raise Refusal(404, f"There is no turn {request_id!r}.")
+    return json_response(await _report(turns, record))
+
+
+def json_response(value: Any, status: int = 200) -> HttpResponse:
+    """An answer in JSON."""
+    return HttpResponse(status=status, body=json.dump_bytes(value), content_type="application/json")
+
+
+def _turn_request(body: dict[str, Any], request: HttpRequest) -> TurnRequest:
+    for name in body:
+        if name not in _FIELDS:
+            raise Refusal(400, f"There is no field {name!r}. Known: {', '.join(_FIELDS)}.")
+    asked = body.get("input")
+    if not isinstance(asked, str | dict | list) or is_empty(cast("Any", asked)):
+        raise Refusal(400, f"`input` must be a text, a message or a list of messages: {_EXAMPLE}.")
+    try:
+        messages = as_messages(cast("Any", asked))
+    except ValueError as error:
+        raise Refusal(400, f"`input` cannot be used: {error}.") from error
+    check_sizes(messages)
+    return TurnRequest(
+        trigger="submission",
+        messages=messages,
+        new_ids=isinstance(asked, str),
+        metadata=_metadata(body),
+        idempotency_key=_key(body),
+        principal=request.principal,
+    )
+
+
+def _metadata(body: dict[str, Any]) -> dict[str, Any] | None:
+    value = body.get("metadata")
+    if value is not None and not isinstance(value, dict):
+        raise Refusal(400, "`metadata` must be an object.")
+    return cast("dict[str, Any] | None", value)
+
+
+def _key(body: dict[str, Any]) -> str | None:
+    value = body.get("idempotencyKey")
+    if value is not None and not (isinstance(value, str) and 0 < len(value) <= LONGEST_KEY):
+        raise Refusal(400, f"`idempotencyKey` must be a text of 1 to {LONGEST_KEY} characters.")
+    return value
+
+
+def _flag(body: dict[str, Any], name: str, *, default: bool) -> bool:
+    value = body.get(name, default)
+    if not isinstance(value, bool):
+        raise Refusal(400, f"`{name}` must be true or false.")
+    return value
+
+
+async def _settled(turns: Turns, record: TurnRecord) -> TurnRecord:
+    """The row of a turn once it has ended. Nobody who leaves here stops it."""
+    request_id = record.request_id
+    ticket = next((t for t in tickets_of(turns) if t.record.request_id == request_id), None)
+    if ticket is not None:
+        try:
+            await asyncio.shield(ticket.result)
+        except HostClosedError as error:
+            raise Refusal(503, f"{error} Ask for it later: `run/{request_id}`.") from error
+    found = await turns.find(request_id)
+    if found is None or not found.settled:
+        raise Refusal(503, f"The turn has no stored end yet. Ask for it later: `run/{request_id}`.")
+    return found
+
+
+async def _report(turns: Turns, record: TurnRecord) -> dict[str, Any]:
+    message = await _answer_of(turns, record)
+    report: dict[str, Any] = {
+        "requestId": record.request_id,
+        "status": record.status,
+        "text": "" if message is None else text_of(message),
+        "message": message,
+        "usage": record.usage if record.settled else None,
+    }
+    if record.settled:
+        report["stopReason"] = record.stop_reason
+    if record.output is not None:
+        report["output"] = record.output
+    if record.status == "error":
+        report["error"] = record.client_error
+    return report
+
+
+async def _answer_of(turns: Turns, record: TurnRecord) -> UIMessage | None:
+    if record.message_id is None or not record.settled:
+        return None
+    stored = await turns.parts.session.get_message(record.message_id)
+    return None if stored is None else visible_message(stored)

@@ -1,0 +1,91 @@
+"""Chunks as server-sent events, for clients that check every one of them (spec/01 §14.2-14.4).
+
+Over HTTP the AI SDK refuses a stream with a chunk it does not know, and older versions one with a
+field they do not know. So what leaves here is the common ground: known kinds, known fields, no
+nulls. Anything else is left out; the stored message has it all the same.
+
+One kind is sent although old clients refuse it: `reset-step`. It takes back what a hook has
+changed, and a client that fails is better than one that goes on showing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from thinkwell.core import json
+from thinkwell.messages.chunks import Chunk, check_chunk, is_data_kind
+
+STREAM_TYPE = "text/event-stream"
+STREAM_HEADERS: Mapping[str, str] = {
+    "cache-control": "no-cache",
+    "connection": "keep-alive",
+    "x-vercel-ai-ui-message-stream": "v1",
+    "x-accel-buffering": "no",
+}
+DONE = b"data: [DONE]\n\n"
+STILL_HERE = b": keep-alive\n\n"
+"""A comment: clients skip it, and proxies see that the connection lives."""
+
+_PM = ("providerMetadata",)
+_CALL = ("toolCallId", "toolName", "providerExecuted", "providerMetadata", "dynamic", "title")
+_FIELDS: Mapping[str, frozenset[str]] = {
+    kind: frozenset(("type", *fields))
+    for kind, fields in {
+        "start": ("messageId", "messageMetadata"),
+        "start-step": (),
+        "finish-step": (),
+        "reset-step": (),
+        "text-start": ("id", *_PM),
+        "text-delta": ("id", "delta", *_PM),
+        "text-end": ("id", *_PM),
+        "reasoning-start": ("id", *_PM),
+        "reasoning-delta": ("id", "delta", *_PM),
+        "reasoning-end": ("id", *_PM),
+        "tool-input-start": _CALL,
+        "tool-input-delta": ("toolCallId", "inputTextDelta"),
+        "tool-input-available": (*_CALL, "input"),
+        "tool-input-error": (*_CALL, "input", "errorText"),
+        "tool-approval-request": ("approvalId", "toolCallId"),
+        "tool-output-available": (
+            "toolCallId",
+            "output",
+            "preliminary",
+            "dynamic",
+            "providerExecuted",
+        ),
+        "tool-output-error": ("toolCallId", "errorText", "dynamic", "providerExecuted"),
+        "tool-output-denied": ("toolCallId",),
+        "source-url": ("sourceId", "url", "title", *_PM),
+        "source-document": ("sourceId", "mediaType", "title", "filename", *_PM),
+        "file": ("url", "mediaType", *_PM),
+        "message-metadata": ("messageMetadata",),
+        "finish": ("finishReason", "messageMetadata"),
+        "abort": ("reason",),
+        "error": ("errorText",),
+    }.items()
+}
+_DATA = frozenset({"type", "data", "id", "transient"})
+_MAY_BE_NULL = ("input", "output", "data")
+
+
+def legal_chunk(chunk: Chunk) -> Chunk | None:
+    """The chunk as every supported client can read it over HTTP; None if there is no such form."""
+    kind = chunk.get("type")
+    if not isinstance(kind, str):
+        return None
+    fields = _FIELDS.get(kind) or (_DATA if is_data_kind(kind) else None)
+    if fields is None:
+        return None
+    if not (fields >= chunk.keys() and None not in chunk.values()):
+        chunk = {
+            name: value
+            for name, value in chunk.items()
+            if name in fields and (value is not None or name in _MAY_BE_NULL)
+        }
+    return chunk if check_chunk(chunk) is None else None
+
+
+def events(chunks: Iterable[Chunk]) -> bytes:
+    """The chunks as events, without what clients cannot read."""
+    legal = (legal_chunk(chunk) for chunk in chunks)
+    return b"".join(b"data: %b\n\n" % json.dump_bytes(chunk) for chunk in legal if chunk)

@@ -1,0 +1,16 @@
+"""Who asks. Made by the app's `auth`, stored with every turn, read by hooks and tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """A person or a program that was let in."""
+
+    id: str
+    """Stable and unique: a user id, an e-mail address, a service name."""
+    claims: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    """What else is known, as JSON data: roles, a tenant, a display name."""

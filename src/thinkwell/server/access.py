@@ -1,0 +1,127 @@
+"""Who asks, and whether the app lets them: `auth`, then the app's own look at the request.
+
+`auth` is asked first for every request and every socket of an agent, so that `on_before_request`
+and `on_before_connect` know who it is (`request.state.principal`). Whatever these functions raise,
+nobody gets in by it. To refuse, `auth` returns None; any of them may also raise Starlette's
+`HTTPException`, which is answered as it says.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any, TypeAlias, cast
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
+
+from thinkwell.core.principal import Principal
+from thinkwell.server.asgi import header_pairs
+from thinkwell.server.routing import Route
+
+log = logging.getLogger("thinkwell.server")
+
+AuthAnswer: TypeAlias = Principal | str | None
+Auth: TypeAlias = Callable[[HTTPConnection, Route], AuthAnswer | Awaitable[AuthAnswer]]
+"""Says who asks. Contract: called for every request and socket; None refuses; may be async."""
+HookAnswer: TypeAlias = HTTPConnection | Response | None
+BeforeHook: TypeAlias = Callable[[Any, Route], HookAnswer | Awaitable[HookAnswer]]
+"""Looks at a request before the agent does.
+
+Contract: called after `auth`; None lets it pass, a request takes its place, a response answers it;
+may be async.
+"""
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """A request that may go to its agent."""
+
+    request: HTTPConnection
+    """The request to go on with."""
+    principal: Principal | None
+
+
+class Denied(msgspec.Struct, frozen=True):
+    """A request that `auth` or a hook refused."""
+
+    status: int
+    text: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+Verdict: TypeAlias = Admitted | Denied | Response
+"""What became of a request at the door. A response comes from a hook."""
+
+
+class Access:
+    """The app's functions that decide about requests."""
+
+    def __init__(
+        self,
+        auth: Auth | None = None,
+        *,
+        before_connect: BeforeHook | None = None,
+        before_request: BeforeHook | None = None,
+    ) -> None:
+        self._auth = auth
+        self._before_connect = before_connect
+        self._before_request = before_request
+
+    async def judge(self, request: HTTPConnection, route: Route) -> Verdict:
+        """Whether a request or socket may go to its agent. Raises what `auth` or a hook raises."""
+        try:
+            principal = await self._identify(request, route)
+            if self._auth is not None and principal is None:
+                return Denied(401, "Unauthorized")
+            request.state.principal = principal
+            return await self._ask_hook(request, route, principal)
+        except HTTPException as refused:
+            headers = header_pairs(refused.headers)
+            return Denied(refused.status_code, refused.detail, headers)
+
+    async def sees(self, request: HTTPConnection, route: Route) -> bool:
+        """Whether whoever asks may use that agent: for lists, which show nothing else."""
+        if self._auth is None:
+            return True
+        try:
+            return await self._identify(request, route) is not None
+        except HTTPException:
+            return False
+
+    async def _identify(self, request: HTTPConnection, route: Route) -> Principal | None:
+        if self._auth is None:
+            return None
+        answer: Any = self._auth(request, route)
+        answer = await answer if isawaitable(answer) else answer
+        if answer is None or answer == "":  # an id that was looked for and not found
+            return None
+        if isinstance(answer, str):
+            return Principal(id=answer)
+        if isinstance(answer, Principal):
+            return answer
+        raise TypeError(
+            f"auth() returned {type(answer).__name__}. Return a Principal, a user id as text, or "
+            "None to refuse."
+        )
+
+    async def _ask_hook(
+        self, request: HTTPConnection, route: Route, principal: Principal | None
+    ) -> Verdict:
+        plain = isinstance(request, Request)
+        hook = self._before_request if plain else self._before_connect
+        if hook is None:
+            return Admitted(request, principal)
+        answer: Any = hook(request, route)
+        answer = await answer if isawaitable(answer) else answer
+        if isinstance(answer, Response):
+            return answer
+        if answer is None:
+            return Admitted(request, principal)
+        if isinstance(answer, Request if plain else HTTPConnection):
+            return Admitted(cast("HTTPConnection", answer), principal)
+        raise TypeError(
+            f"a before-hook returned {type(answer).__name__}. Return None, a request or a response."
+        )

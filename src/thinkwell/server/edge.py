@@ -1,0 +1,72 @@
+"""What the edge knows while the app runs: the way to the host, the page, the rules at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.requests import HTTPConnection
+
+from thinkwell.core.principal import Principal
+from thinkwell.host.client import HostClient
+from thinkwell.server.access import Access
+from thinkwell.server.asgi import Scope
+from thinkwell.server.guard import host_allowed, origin_allowed
+from thinkwell.server.pages import Page
+from thinkwell.server.routing import Route
+from thinkwell.wire.http import HttpRequest
+
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+"""A chat request carries the client's whole transcript."""
+MAX_BODY_BYTES = 32 * 1024 * 1024
+CORS: Mapping[str, str] = {
+    "access-control-allow-origin": "*",
+    "access-control-allow-methods": "GET, POST, HEAD, OPTIONS",
+    "access-control-allow-headers": "*",
+    "access-control-max-age": "86400",
+}
+"""What `cors=True` stands for (spec/01 §1.3.4)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Edge:
+    """One running app, as its requests and sockets see it."""
+
+    host: HostClient
+    page: Page
+    access: Access
+    cors: Mapping[str, str] | None = None
+    """Headers for pages of other sites; None: they may not read answers."""
+    allowed_origins: frozenset[str] = frozenset()
+    """Pages of other sites that may open sockets and send requests that change something."""
+    allowed_hosts: frozenset[str] | None = None
+    max_frame_bytes: int = MAX_FRAME_BYTES
+    max_body_bytes: int = MAX_BODY_BYTES
+
+    def is_meant(self, scope: Scope) -> bool:
+        """Whether a request names a host that this app serves."""
+        return host_allowed(scope, self.allowed_hosts)
+
+    def may_write(self, scope: Scope) -> bool:
+        """Whether a request that changes something may come from that page."""
+        readers = None if self.cors is None else self.cors.get("access-control-allow-origin")
+        allowed = self.allowed_origins if readers is None else self.allowed_origins | {readers}
+        return origin_allowed(scope, allowed)
+
+    def may_connect(self, scope: Scope) -> bool:
+        """Whether a socket may be opened from that page."""
+        return origin_allowed(scope, self.allowed_origins)
+
+
+def agent_request(
+    request: HTTPConnection, route: Route, principal: Principal | None, body: bytes = b""
+) -> HttpRequest:
+    """A request as it crosses to the host."""
+    return HttpRequest(
+        method=request.scope.get("method", "GET"),
+        path=route.tail,
+        query=dict(request.query_params),
+        headers=dict(request.headers),
+        body=body,
+        principal=principal,
+    )
