@@ -14,6 +14,7 @@ from tests.turns.support import Client, running
 from thinkwell import AbortTurn, RpcStream, Think, rpc, tool
 from thinkwell.agent import connections
 from thinkwell.core.errors import AgentDefinitionError
+from thinkwell.core.ids import new_id
 from thinkwell.testing import pause
 
 
@@ -80,7 +81,7 @@ class Library(Think):
 
     @rpc
     async def gives(self, what: str) -> Any:
-        odd: dict[str, Any] = {"set": {1}, "class": object(), "big": 2**70, "nan": float("nan")}
+        odd: dict[str, Any] = {"set": {1}, "class": object(), "nan": float("nan")}
         return odd[what]
 
     @rpc
@@ -201,21 +202,14 @@ class TestWhatMayNotBeCalled:
         async with running(Library) as stage:
             client = await stage.connect()
             assert await failure(client, "x") == "Method x does not exist"
-            for n, method in enumerate(["secret", "run", "set_state", "_turns", "__init__"]):
-                text = await failure(client, method, id=str(n + 2))
-                assert text in (
-                    f"Method {method} is not callable",
-                    f"Method {method} does not exist",
-                )
-
-    async def test_5_1_the_text_says_whether_the_method_is_there(self):
-        async with running(Library) as stage:
-            assert await failure(await stage.connect(), "secret") == "Method secret is not callable"
+            for n, method in enumerate(["secret", "run", "set_state", "__init__"]):
+                text = f"Method {method} is not callable"
+                assert await failure(client, method, id=str(n + 2)) == text
 
     def test_a_name_that_hides_a_member_is_refused_when_the_class_is_made(self):
         with pytest.raises(AgentDefinitionError, match='@rpc\\(name="run"\\)'):
 
-            class Hides(Think):  # pyright: ignore[reportUnusedClass]
+            class Hides(Think):
                 @rpc
                 async def run(self) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
@@ -225,14 +219,14 @@ class TestWhatMayNotBeCalled:
 
         with pytest.raises(AgentDefinitionError, match="would hide"):
 
-            class Hides(Mixin, Think):  # pyright: ignore[reportUnusedClass]
+            class Hides(Mixin, Think):
                 @rpc
                 async def run(self) -> None: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def test_two_methods_of_one_name_are_refused_when_the_class_is_made(self):
         with pytest.raises(AgentDefinitionError, match="both called 'get'"):
 
-            class Twice(Think):  # pyright: ignore[reportUnusedClass]
+            class Twice(Think):
                 @rpc(name="get")
                 async def first(self) -> None: ...
                 @rpc(name="get")
@@ -241,7 +235,7 @@ class TestWhatMayNotBeCalled:
     def test_the_name_of_a_built_in_call_is_refused_when_the_class_is_made(self):
         with pytest.raises(AgentDefinitionError, match="getBranches"):
 
-            class Takes(Think):  # pyright: ignore[reportUnusedClass]
+            class Takes(Think):
                 @rpc(name="getBranches")
                 async def mine(self) -> None: ...
 
@@ -310,7 +304,7 @@ class TestErrors:
         async with running(Library) as stage:
             assert await result(await stage.connect(), "total", 1, 2, 3) == 6
 
-    @pytest.mark.parametrize("what", ["set", "class", "big"])
+    @pytest.mark.parametrize("what", ["set", "class"])
     async def test_a_result_that_json_cannot_hold_is_an_error(self, what: str):
         async with running(Library) as stage:
             client = await stage.connect()
@@ -320,77 +314,6 @@ class TestErrors:
     async def test_a_number_that_json_does_not_know_is_null(self):
         async with running(Library) as stage:
             assert await result(await stage.connect(), "gives", "nan") is None
-
-
-class TestStreaming:
-    async def test_case_12_a_writer_sends_values_and_an_end(self):
-        async with running(Library) as stage:
-            client = await stage.connect()
-            frames = await call(client, "write_to_the_end")
-            assert [(f["result"], f["done"]) for f in frames] == [("a", False), ("z", True)]
-            (out,) = stage.agent.writers
-            assert (out.send("more"), out.end(), out.error("no"), out.closed) == (
-                False,
-                False,
-                False,
-                True,
-            )
-            assert await answers(client) == frames
-
-    async def test_case_13_a_raise_after_a_value_is_the_last_answer(self):
-        async with running(Library) as stage:
-            first, last = await call(await stage.connect(), "write_and_fail")
-            assert (first["result"], last["success"], last["error"]) == ("a", False, "pen broke")
-
-    async def test_5_3_returning_without_an_end_is_an_end(self):
-        async with running(Library) as stage:
-            frames = await call(await stage.connect(), "write", "a", "b")
-            assert [(f["result"], f["done"]) for f in frames] == [
-                ("a", False),
-                ("b", False),
-                (None, True),
-            ]
-
-    async def test_5_3_a_writer_may_end_with_an_error_and_a_raise_after_it_is_not_told(self):
-        async with running(Library) as stage:
-            client = await stage.connect()
-            frames = await call(client, "give_up")
-            assert frames[1:] == [{"type": "rpc", "id": "1", "success": False, "error": "gave up"}]
-            await call(client, "nothing", id="2")
-            assert await answers(client) == frames
-
-    async def test_5_3_a_streaming_method_need_not_be_async(self):
-        async with running(Library) as stage:
-            frames = await call(await stage.connect(), "write_at_once")
-            assert [f["result"] for f in frames] == [False, None]
-
-    async def test_an_async_generator_sends_every_value_and_an_end(self):
-        async with running(Library) as stage:
-            frames = await call(await stage.connect(), "count", 2)
-            assert [(f["result"], f["done"]) for f in frames] == [
-                (0, False),
-                (1, False),
-                (None, True),
-            ]
-
-    async def test_a_generator_that_raises_ends_with_its_error(self):
-        async with running(Library) as stage:
-            frames = await call(await stage.connect(), "count_and_fail")
-            assert (frames[0]["result"], frames[1]["error"]) == (1, "lost count")
-
-    async def test_arguments_of_a_streaming_method_are_checked(self):
-        async with running(Library) as stage:
-            assert "argument 'upto'" in await failure(await stage.connect(), "count", "many")
-
-    async def test_5_4_a_generator_stops_when_its_caller_has_gone(self):
-        async with running(Library) as stage:
-            client = await stage.connect()
-            await client.send(type="rpc", id="1", method="count_for_ever", args=[])
-            await client.until(lambda frame: frame["type"] == "rpc")
-            assert client.connection is not None
-            await client.connection.close()
-            stage.agent.gate.set()
-            await stage.agent.closed.wait()
 
 
 class TestSideBySide:
@@ -436,7 +359,8 @@ class TestSideBySide:
             assert await failure(client, "add", 1, id="c") == "Too many calls at once"
             stage.agent.gate.set()
             assert [(await answers(client, c))[0]["result"] for c in ("a", "b")] == ["a", "b"]
-            assert await result(client, "add", 1, id="d") == 2
+            while not (await call(client, "add", 1, id=new_id()))[0]["success"]:
+                await asyncio.sleep(0)  # a call leaves the count just after its answer
 
     async def test_case_14_what_is_no_call_is_not_answered_and_the_next_call_works(self):
         async with running(Library) as stage:

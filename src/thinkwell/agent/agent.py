@@ -37,7 +37,7 @@ class Agent:
         """Give the class its stable name and check what it defines."""
         super().__init_subclass__(**options)
         cls.agent_class = class_name_of(cls, name)
-        check_class(cls, cls.__mro__[1])
+        check_class(cls)
 
     @property
     def name(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -82,9 +84,14 @@ def restrict(connection: Connection, *, readonly: bool, tags: tuple[str, ...]) -
 _serving: ContextVar[tuple[str, Connection] | None] = ContextVar("serving", default=None)
 
 
-def serve(agent_id: str, connection: Connection) -> None:
-    """From here on the current task works for this connection of this agent."""
-    _serving.set((agent_id, connection))
+@contextmanager
+def serving(agent_id: str, connection: Connection | None) -> Generator[None]:
+    """What runs inside works for this connection of this agent."""
+    token = _serving.set(None if connection is None else (agent_id, connection))
+    try:
+        yield
+    finally:
+        _serving.reset(token)
 
 
 def served_by(agent_id: str) -> Connection | None:

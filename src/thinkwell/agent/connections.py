@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from inspect import isawaitable
-from typing import Any
+from typing import Any, TypeAlias
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.chat_frames import ChatFrames
-from thinkwell.agent.connection import Connection, restrict, serve
+from thinkwell.agent.connection import Connection, restrict, serving
 from thinkwell.agent.rpc import answer_call
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.agent.turns import Turns
@@ -29,6 +30,8 @@ from thinkwell.wire.http import HttpRequest
 
 log = logging.getLogger("thinkwell.agent")
 
+Work: TypeAlias = Callable[[], Any]
+"""Something to do for a connection; may be async."""
 MOST_UNDER_WAY = 1000
 """Calls and messages of one connection that may be under way at once."""
 
@@ -57,11 +60,12 @@ class Connections:
         else:
             await turns.live.connect(watcher)
         self._open[watcher] = connection
+        self._greet(watcher, state)
         try:
-            self._greet(watcher, state)
             await self.tell("on_connect", connection, request)
-        except BaseException:
+        except Exception as error:
             self.forget(watcher)
+            await self._tell_error(error, connection)
             raise
         chat = None if turns is None else ChatFrames(turns, watcher, connection)
         return OpenConnection(self, watcher, connection, chat=chat, state=state)
@@ -109,36 +113,34 @@ class Connections:
     async def tell(self, hook: str, connection: Connection, *args: Any) -> None:
         """Call a hook for a connection, unless nobody overrides it, and wait for it."""
         if self.overrides(hook):
-            await self.run(connection, _call(getattr(self.agent, hook), connection, *args))
+            await self.run(connection, partial(getattr(self.agent, hook), connection, *args))
 
     def tell_soon(self, hook: str, *args: Any, connection: Connection | None) -> None:
         """Call a hook in the background, unless nobody overrides it."""
         if self.overrides(hook):
-            self.start(connection, _call(getattr(self.agent, hook), *args), hook)
+            self.start(connection, partial(getattr(self.agent, hook), *args), hook)
 
-    async def run(self, connection: Connection, work: Coroutine[Any, Any, None]) -> None:
-        """Run something for a connection in a task of its own: its context variables stay there."""
-        await self._tasks.spawn(self._serve(connection, work), name="connection")
+    async def run(self, connection: Connection | None, work: Work) -> None:
+        """Run something for a connection: `agent.caller` is that connection meanwhile."""
+        with serving(self._agent_id, connection):
+            await _answer(work())
 
-    def start(
-        self, connection: Connection | None, work: Coroutine[Any, Any, None], what: str
-    ) -> asyncio.Task[None]:
+    def start(self, connection: Connection | None, work: Work, what: str) -> asyncio.Task[None]:
         """Run something in the background; what it raises goes to `on_error`."""
         return self._tasks.spawn(self._guard(connection, work, what), name=what)
 
-    async def _serve(self, connection: Connection | None, work: Coroutine[Any, Any, None]) -> None:
-        if connection is not None:
-            serve(self._agent_id, connection)
-        await work
-
-    async def _guard(
-        self, connection: Connection | None, work: Coroutine[Any, Any, None], what: str
-    ) -> None:
+    async def _guard(self, connection: Connection | None, work: Work, what: str) -> None:
         try:
-            await self._serve(connection, work)
+            await self.run(connection, work)
         except Exception as error:
             log.exception("%s failed", what, extra={"action": what, "agent": self._agent_id})
+            await self._tell_error(error, connection)
+
+    async def _tell_error(self, error: Exception, connection: Connection | None) -> None:
+        try:
             await _answer(self.agent.on_error(error, connection))
+        except Exception:
+            log.exception("on_error failed", extra={"agent": self._agent_id})
 
     def overrides(self, hook: str) -> bool:
         """Whether the agent's class has a hook of its own."""
@@ -198,7 +200,9 @@ class OpenConnection:
             self._watcher.send(encode.state_error("Connection is readonly"))
             return
         try:
-            await self._connections.run(connection, self._state.set(frame.state, connection))
+            await self._connections.run(
+                connection, partial(self._state.set, frame.state, connection)
+            )
         except Exception as error:
             log.info("a state was refused", exc_info=error, extra={"action": "state"})
             self._watcher.send(encode.state_error("State update rejected"))
@@ -207,7 +211,7 @@ class OpenConnection:
         if self._under_way >= MOST_UNDER_WAY:
             self._watcher.send(encode.rpc_error(frame.id, "Too many calls at once"))
             return
-        self._start(answer_call(self._connections.agent, frame, self._watcher), "rpc")
+        self._start(partial(answer_call, self._connections.agent, frame, self._watcher), "rpc")
 
     def _tell_agent(self, data: str | bytes) -> None:
         if not self._connections.overrides("on_client_message"):
@@ -215,14 +219,14 @@ class OpenConnection:
         if self._under_way >= MOST_UNDER_WAY:
             log.warning("a message of a client is dropped: too many wait already")
             return
-        self._start(self._in_turn(data), "on_client_message")
+        self._start(partial(self._in_turn, data), "on_client_message")
 
     async def _in_turn(self, data: str | bytes) -> None:
         """The app's own messages reach it one after the other, beside everything else."""
         async with self._in_order:
-            await _call(self._connections.agent.on_client_message, self._connection, data)
+            await _answer(self._connections.agent.on_client_message(self._connection, data))
 
-    def _start(self, work: Coroutine[Any, Any, None], what: str) -> None:
+    def _start(self, work: Work, what: str) -> None:
         self._under_way += 1
         task = self._connections.start(self._connection, work, what)
         task.add_done_callback(self._one_less)
@@ -233,7 +237,3 @@ class OpenConnection:
 
 async def _answer(value: Any) -> Any:
     return await value if isawaitable(value) else value
-
-
-async def _call(function: Callable[..., Any], *args: Any) -> None:
-    await _answer(function(*args))

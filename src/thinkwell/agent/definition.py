@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from thinkwell.agent.rpc import is_rpc
+from thinkwell.agent.rpc import is_rpc, rpc_methods
 from thinkwell.core.errors import AgentDefinitionError
 from thinkwell.hooks.registry import ALIASES
 from thinkwell.tools.tool import is_tool
@@ -26,7 +27,7 @@ def class_name_of(cls: type, given: str | None) -> str:
     return name
 
 
-def check_class(cls: type, base: type) -> None:
+def check_class(cls: type) -> None:
     """Refuse a class that would break silently later."""
     if "__init__" in vars(cls):
         raise AgentDefinitionError(
@@ -39,15 +40,21 @@ def check_class(cls: type, base: type) -> None:
             f"{ALIASES[alias]!r}. {alias!r} works with `add_hook` and `@hook`."
         )
     for name, member in vars(cls).items():
-        if not hasattr(base, name):
-            continue
-        if is_tool(member):
-            raise AgentDefinitionError(
-                f"The tool {cls.__name__}.{name} would hide {base.__name__}.{name}. Name the "
-                f'method differently and keep the tool\'s name: `@tool(name="{name}")`.'
-            )
-        if is_rpc(member) and not is_rpc(getattr(base, name)):
-            raise AgentDefinitionError(
-                f"{cls.__name__}.{name}, marked with @rpc, would hide {base.__name__}.{name}. Name "
-                f'the method differently and keep what clients call: `@rpc(name="{name}")`.'
-            )
+        base = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
+        if base is not None:
+            _check_hiding(cls, base, name, member)
+    rpc_methods(cls)
+
+
+def _check_hiding(cls: type, base: type, name: str, member: Any) -> None:
+    """A tool or a call may take the place of one of its kind only."""
+    if is_tool(member):
+        raise AgentDefinitionError(
+            f"The tool {cls.__name__}.{name} would hide {base.__name__}.{name}. Name the "
+            f'method differently and keep the tool\'s name: `@tool(name="{name}")`.'
+        )
+    if is_rpc(member) and not is_rpc(vars(base)[name]):
+        raise AgentDefinitionError(
+            f"{cls.__name__}.{name}, marked with @rpc, would hide {base.__name__}.{name}. Name "
+            f'the method differently and keep what clients call: `@rpc(name="{name}")`.'
+        )

@@ -6,6 +6,7 @@ what a method raises is its answer too, and is logged.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Mapping
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.errors import AgentDefinitionError
+from thinkwell.core.errors import AbortTurn, AgentDefinitionError, FailTurn
+from thinkwell.core.tasks import is_cancelled
 from thinkwell.wire import encode
 
 if TYPE_CHECKING:
@@ -105,6 +107,11 @@ async def answer_call(agent: object, call: RpcCall, watcher: Watcher) -> None:
     except Exception as error:
         log.info("a call failed", exc_info=error, extra={"action": f"rpc:{call.method}"})
         stream.error(json.error_text(error))
+    except (AbortTurn, FailTurn, asyncio.CancelledError):
+        if is_cancelled():
+            raise
+        log.info("a call failed", exc_info=True, extra={"action": f"rpc:{call.method}"})
+        stream.error("Unknown error occurred")
 
 
 async def _run(

@@ -76,10 +76,11 @@ class StateBox:
         if source == "server":
             self._refuse_readonly()
         plain = json.to_jsonable(value)
-        judged = self._owner.validate_state_change(plain, source)
+        text = json.dumps(plain)
+        judged = self._owner.validate_state_change(json.loads(text), source)
         if isawaitable(judged):
             await judged
-        await self._store(json.dumps(plain))
+        await self._store(text)
         self._show(plain, source)
 
     async def _store(self, text: str) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 
 import msgspec
 
+from thinkwell.agent.behalf import on_behalf
 from thinkwell.agent.changes import Changes
 from thinkwell.agent.intake import Plan, Policy, plan_intake
 from thinkwell.agent.interactions import Answer, apply_answer, tell_answer, waits_for_outside
@@ -109,6 +110,7 @@ class Turns:
         depth = chain_depth.get()
         if depth > self.parts.agent.max_turn_chain:
             raise TurnChainError(depth)
+        request = on_behalf(request, self.parts.owner.agent_id)
         make = partial(Ticket, input_function=input_function, tools=tools, depth=depth)
         return await run_to_the_end(self._accept(request, make, origin, signal))
 

@@ -6,7 +6,8 @@ The only place that knows them all.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from functools import partial
 from inspect import isawaitable
 
@@ -62,6 +63,21 @@ class Activation:
         self._state = state
         self._turns = turns
         self._tasks = tasks
+        self._users = 0
+
+    @contextmanager
+    def in_use(self) -> Generator[Agent]:
+        """Keeps the agent awake while somebody outside calls it."""
+        self._users += 1
+        try:
+            yield self.agent
+        finally:
+            self._users -= 1
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is connected or calls, and nothing runs."""
+        return not (self._users or self.busy or self._tasks.busy or any(self._connections))
 
     async def connect(self, connection_id: str, request: HttpRequest, sink: Sink) -> OpenConnection:
         """The connect sequence; returns the handle for what the client sends."""

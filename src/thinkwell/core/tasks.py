@@ -83,6 +83,11 @@ class TaskOwner:
         task.add_done_callback(self._finished)
         return task
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything runs."""
+        return bool(self._tasks)
+
     async def close(self) -> None:
         """Cancel what still runs and wait until it is gone."""
         current = asyncio.current_task()

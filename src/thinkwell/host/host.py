@@ -2,7 +2,7 @@
 
 Starting it opens the store and wakes every agent with unfinished work, so an accepted message is
 answered without anybody asking again. Agents wake on first use, once, whoever asks at the same
-time.
+time, and sleep again when nobody needs them: an idle agent costs no memory.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ log = logging.getLogger("thinkwell.host")
 
 DRAIN_TIMEOUT = 5.0
 """Seconds running turns get to end when the host stops; then they are left for the next start."""
+IDLE_TIMEOUT = 300.0
+"""Seconds after its last use until an agent with no client and no work goes to sleep."""
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
 """Seconds between tries to wake an agent whose start fails."""
 JOURNAL_RETENTION = 7 * 24 * 3600.0
@@ -43,6 +45,7 @@ class Host:
         clock: Clock | None = None,
         bus: EventBus | None = None,
         drain_timeout: float = DRAIN_TIMEOUT,
+        idle_timeout: float = IDLE_TIMEOUT,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._classes = _by_name(agents)
@@ -50,8 +53,10 @@ class Host:
         self.bus = bus or EventBus()
         self._around = Surroundings(store, clock or SystemClock(), self.bus)
         self._drain_timeout = drain_timeout
+        self._idle_timeout = idle_timeout
         self._sleep = sleep
         self._awake: dict[str, asyncio.Task[Activation]] = {}
+        self._last_used: dict[str, float] = {}
         self._tasks = TaskOwner("host")
         self._running = False
 
@@ -59,6 +64,7 @@ class Host:
         """Open the store and wake every agent with unfinished work."""
         await self._store.open()
         self._running = True
+        self._tasks.spawn(self._watch_idle(), name="idle")
         await self._drop_old_journals()
         for agent_id in await agents_with_work(self._store):
             class_name, _, name = agent_id.partition("/")
@@ -88,6 +94,7 @@ class Host:
         await self._around.models.aclose()
         await self._store.close()
         self._awake.clear()
+        self._last_used.clear()
 
     def client(self) -> LocalHostClient:
         """The way in for an edge in the same process."""
@@ -113,7 +120,23 @@ class Host:
             await self._sleep(delay)
             delay = min(delay * 2, LAST_RETRY)
 
+    async def put_to_sleep(self) -> None:
+        """Let agents sleep that nobody has used for a while; their next use wakes them."""
+        now = self._around.clock.monotonic()
+        for agent_id, task in list(self._awake.items()):
+            if not _is_awake(task) or not (activation := task.result()).idle:
+                self._last_used[agent_id] = now
+            elif now - self._last_used[agent_id] >= self._idle_timeout:
+                del self._awake[agent_id], self._last_used[agent_id]  # first: a call wakes it anew
+                await activation.stop()
+
+    async def _watch_idle(self) -> None:
+        while True:
+            await asyncio.sleep(self._idle_timeout / 2)
+            await self.put_to_sleep()
+
     def _activate(self, address: AgentAddress) -> asyncio.Task[Activation]:
+        self._last_used[address.id] = self._around.clock.monotonic()
         task = self._awake.get(address.id)
         if task is None or (task.done() and not _is_awake(task)):
             cls = self._classes.get(address.class_name)

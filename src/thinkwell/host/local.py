@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import aclosing
 from typing import Any
 
+from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation
 from thinkwell.core import json
 from thinkwell.core.errors import ConfigurationError
@@ -39,11 +40,15 @@ class LocalHostClient:
         self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
     ) -> Connection:
         """See `HostClient`."""
-        return await (await self._agent(address)).connect(connection_id, request, sink)
+        activation = await self._agent(address)
+        with activation.in_use():
+            return await activation.connect(connection_id, request, sink)
 
     async def handle_request(self, address: AgentAddress, request: HttpRequest) -> HttpResponse:
         """See `HostClient`."""
-        return await (await self._agent(address)).handle_request(request)
+        activation = await self._agent(address)
+        with activation.in_use():
+            return await activation.handle_request(request)
 
     async def conversations(self, class_name: str, limit: int) -> list[Conversation]:
         """See `HostClient`."""
@@ -59,27 +64,29 @@ class LocalHostClient:
         self, address: AgentAddress, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
         """See `HostClient`."""
-        function = await self._method(address, method)
-        result = function(*args, **kwargs)
-        if not inspect.isawaitable(result):
-            raise ConfigurationError(f"{method} is not async; only async methods can be called.")
-        return await result
+        with (await self._agent(address)).in_use() as agent:
+            result = _method(agent, method)(*args, **kwargs)
+            if not inspect.isawaitable(result):
+                raise ConfigurationError(
+                    f"{method} is not async; only async methods can be called."
+                )
+            return await result
 
     async def iterate(
         self, address: AgentAddress, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> AsyncIterator[Any]:
         """See `HostClient`."""
-        function = await self._method(address, method)
-        async with aclosing(function(*args, **kwargs)) as items:
-            async for item in items:
-                yield item
+        with (await self._agent(address)).in_use() as agent:
+            async with aclosing(_method(agent, method)(*args, **kwargs)) as items:
+                async for item in items:
+                    yield item
 
-    async def _method(self, address: AgentAddress, method: str) -> Callable[..., Any]:
-        agent = (await self._agent(address)).agent
-        function = getattr(agent, method, None)
-        if method.startswith("_") or not callable(function):
-            raise ConfigurationError(f"{type(agent).__name__} has no public method {method!r}.")
-        return function
+
+def _method(agent: Agent, method: str) -> Callable[..., Any]:
+    function = getattr(agent, method, None)
+    if method.startswith("_") or not callable(function):
+        raise ConfigurationError(f"{type(agent).__name__} has no public method {method!r}.")
+    return function
 
 
 def _title(first: str | None) -> str:

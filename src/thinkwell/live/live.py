@@ -198,12 +198,13 @@ class Live:
             watcher.send(encode.replay_done(request_id))
             return
         record = ended.record
-        # The transcript that went out at its end holds a continuation already: whoever was late
-        # would show its words twice.
-        known = record.continuation and record.client_error is None
-        bodies = () if known else ended.bodies
-        frames = _replay(request_id, bodies, continuation=record.continuation)
-        watcher.send(*frames, _end_frame(record, record.client_error, replay=True))
+        end = _end_frame(record, record.client_error, replay=True)
+        if record.continuation and record.client_error is None:
+            # The transcript at its end held it already: a replay would show its words twice. Older
+            # clients make an empty message of a bare end; the transcript takes it away again.
+            watcher.send(end, encode.chat_messages(await self._transcript()))
+            return
+        watcher.send(*_replay(request_id, ended.bodies, continuation=record.continuation), end)
 
     async def tell_again(self, watcher: Watcher, record: TurnRecord) -> None:
         """A client sent a request twice: offer it the stream, or tell it the end."""

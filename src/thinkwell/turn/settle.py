@@ -64,6 +64,9 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
         return await _end_superseded(turn)
     turn.record = stored.record
     crash_here("c11")
+    if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
+        # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
+        turn.parts.output.updated(_kept(turn))
     await turn.parts.output.ended(turn.record, client_text)
     return TurnOutcome(
         record=turn.record,

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import ClassVar
 
+from tests.turns.support import loosely
 from thinkwell import Think
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
@@ -33,7 +34,7 @@ async def test_p1_a_start_that_fails_is_tried_again_until_the_waiting_turn_is_an
     first = Host([Stubborn], SqliteStore(tmp_path / "x.db"), drain_timeout=0)
     await first.start()
     agent = (await first.agent(AgentAddress("stubborn", "x"))).agent
-    submitted = await agent.submit("hi")
+    submitted = await loosely(agent).submit("hi")
     await gate.reached()
     await first.stop()
 
@@ -50,6 +51,6 @@ async def test_p1_a_start_that_fails_is_tried_again_until_the_waiting_turn_is_an
         await asyncio.sleep(0)
     activation = await second.agent(AgentAddress("stubborn", "x"))
     await activation.wait_until_idle()
-    assert (await activation.agent.get_turn(submitted.request_id)).status == "completed"
+    assert (await loosely(activation.agent).get_turn(submitted.request_id)).status == "completed"
     assert waits == [1.0, 2.0]
     await second.stop()

@@ -69,7 +69,8 @@ SELECT * FROM turns WHERE agent = :agent AND message_id = :message_id ORDER BY s
 
 -- name: turns_of_message
 -- Every turn that wrote an answer, the first one first.
-SELECT * FROM turns WHERE agent = :agent AND message_id = :message_id ORDER BY seq;
+SELECT * FROM turns WHERE agent = :agent AND message_id = :message_id
+                          AND status NOT IN ('accepted', 'skipped') ORDER BY seq;
 
 -- name: owe_continuation
 -- Go on with this answer once all its open calls have results.
