@@ -16,12 +16,15 @@ from typing import Any
 import pytest
 
 from thinkwell.agent.agent import Agent
+from thinkwell.agent.client_calls import TurnDetails
 from thinkwell.agent.lifecycle import Lifecycle
+from thinkwell.agent.rpc import rpc_methods
 from thinkwell.agent.think import Think
 from thinkwell.core import errors
 from thinkwell.hooks import contexts
 from thinkwell.hooks.answers import StepConfig, TurnConfig
 from thinkwell.hooks.registry import ALIASES, EVENTS
+from thinkwell.server.app import App
 from thinkwell.tools.output import Output
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool
@@ -183,6 +186,48 @@ class TestReference:
     def test_every_command_has_a_heading(self):
         tree = ast.parse((ROOT / "src/thinkwell/cli/main.py").read_text())
         functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-        commands = {node.name for node in functions} - {"main"}
+        commands = {node.name for node in functions if not node.name.startswith("_")} - {"main"}
         shown = set(re.findall(r"^### `thinkwell (\w+)", read("reference.md"), re.M))
         assert shown == commands
+
+    def test_every_parameter_of_the_app_has_a_row(self):
+        section = read("reference.md").split("### `App`")[1].split("\n## ")[0]
+        shown = {name for row in first_cells(section) for name in row}
+        parameters = set(inspect.signature(App.__init__).parameters) - {"self", "agents"}
+        assert parameters - shown == set()
+
+    def test_the_page_about_the_server_lists_every_option_of_the_app(self):
+        table = read("server.md").split("## Routes")[0]
+        shown = [name for row in first_cells(table) for name in row]
+        assert sorted(shown) == sorted(set(inspect.signature(App.__init__).parameters) - {"self"})
+
+    def test_every_member_of_an_agent_has_a_row(self):
+        section = read("reference.md").split("### `Agent`")[1].split("\n### ")[0]
+        shown = {name for row in first_cells(section) for name in row}
+        elsewhere = {"name", "agent_class", "on_start", *Agent.__annotations__}
+        members = {name for name in vars(Agent) if not name.startswith("_")}
+        assert members - shown - elsewhere == set()
+
+
+def first_cells(text: str) -> list[list[str]]:
+    """The names in the first column of each row of the tables."""
+    cells = re.findall(r"^\| (`[^|]*`) \|", text, re.M)
+    return [re.findall(r"`(?:await )?(\w+)", cell) for cell in cells]
+
+
+class TestCalls:
+    def test_every_call_that_comes_with_a_chat_agent_has_a_row(self):
+        rows_shown = re.findall(r"^\| `(\w+)\(\w+\)` \| `(\w+)` \|", read("state-and-rpc.md"), re.M)
+        built_in = {name: method.__name__ for name, method in rpc_methods(Think).items()}
+        assert dict(rows_shown) == built_in
+
+    def test_the_fields_of_turn_details_are_named(self):
+        text = read("state-and-rpc.md")
+        assert [f for f in TurnDetails.__struct_encode_fields__ if f"`{f}`" not in text] == []
+
+    def test_the_page_calls_what_the_agent_has(self):
+        text = read("state-and-rpc.md")
+        called = set(re.findall(r'agent\.call\("(\w+)"', text))
+        named = set(re.findall(r'@rpc\(name="(\w+)"\)', text)) | {"add"}
+        assert called
+        assert called <= named

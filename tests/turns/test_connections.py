@@ -185,6 +185,20 @@ class TestTheOrderOfThings:
             await client.ask("hello")
             await client.until_end()
 
+    async def test_a_client_that_gives_up_while_on_connect_runs_is_not_there(self):
+        class Slow(Room):
+            async def on_connect(self, connection: Connection, request: HttpRequest) -> None:
+                await self.gate.wait()
+
+        async with running(Slow) as stage:
+            stage.agent.gate.clear()
+            opening = asyncio.ensure_future(stage.connect())
+            while not stage.agent.get_connections():
+                await asyncio.sleep(0)
+            opening.cancel()
+            await asyncio.wait([opening])
+            assert stage.agent.get_connections() == []
+
     async def test_2_3_a_judge_that_raises_lets_nobody_in(self):
         class Broken(Room):
             def should_connection_be_readonly(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,24 @@ class TestWhoStartsATurn:
             client = await stage.connect(principal=ANN)
             await client.ask("hi")
             await client.until_end()
+            assert await owner_of(stage, "next") == ANN
+            await idle(stage)
+
+    async def test_a_turn_started_in_a_hook_of_the_end_is_of_whoever_asked(self):
+        class Chained(Desk):
+            async def on_chat_response(self, ctx: Any) -> None:
+                if ctx.request_id == "q1":
+                    await self.submit("and this", submission_id="next")
+                    self.passed_on.set()
+
+            async def on_start(self) -> None:
+                await super().on_start()
+                self.passed_on = asyncio.Event()
+
+        async with running(Chained, "done", "and done") as stage:
+            client = await stage.connect(principal=ANN)
+            await client.ask("hi")
+            await stage.agent.passed_on.wait()
             assert await owner_of(stage, "next") == ANN
             await idle(stage)
 

@@ -6,6 +6,7 @@ import msgspec
 
 from thinkwell.agent.connection import served_by
 from thinkwell.turn.admission import CHAT_TRIGGERS, TurnRequest
+from thinkwell.turn.notify import ended_turn
 from thinkwell.turn.running import current_turn
 
 
@@ -17,8 +18,9 @@ def on_behalf(request: TurnRequest, agent_id: str) -> TurnRequest:
     if request.principal is not None or request.trigger in CHAT_TRIGGERS:
         return request
     turn, caller = current_turn.get(), served_by(agent_id)
-    if turn is not None and turn.record.agent_id == agent_id:
-        principal, read_only = turn.record.principal, turn.record.read_only
+    record = ended_turn.get() if turn is None else turn.record
+    if record is not None and record.agent_id == agent_id:
+        principal, read_only = record.principal, record.read_only
     elif caller is not None:
         principal, read_only = caller.principal, caller.readonly
     else:

@@ -9,11 +9,12 @@ import msgspec
 
 from thinkwell.agent.intake import Plan, Policy
 from thinkwell.agent.turns import Turns
-from thinkwell.core.errors import ToolDefinitionError
+from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ChatErrorContext
 from thinkwell.journal.turns import Trigger
+from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.sanitize import strip_reserved_metadata
 from thinkwell.messages.validate import check_message
@@ -121,5 +122,9 @@ def _incoming(value: Any) -> UIMessage:
     message = strip_reserved_metadata(check_message(value))
     if message["role"] != "user":
         return message
+    try:
+        enforce_row_size_limit(message)
+    except MessageTooLargeError as error:
+        raise ValueError(str(error)) from error
     metadata = {**message.get("metadata", {}), "channel": CHANNEL}
     return {**message, "metadata": metadata}

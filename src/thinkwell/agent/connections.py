@@ -60,12 +60,13 @@ class Connections:
         else:
             await turns.live.connect(watcher)
         self._open[watcher] = connection
-        self._greet(watcher, state)
         try:
+            self._greet(watcher, state)
             await self.tell("on_connect", connection, request)
-        except Exception as error:
+        except BaseException as error:
             self.forget(watcher)
-            await self._tell_error(error, connection)
+            if isinstance(error, Exception):
+                await self._tell_error(error, connection)
             raise
         chat = None if turns is None else ChatFrames(turns, watcher, connection)
         return OpenConnection(self, watcher, connection, chat=chat, state=state)

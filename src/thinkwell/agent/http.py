@@ -23,6 +23,7 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 _Handler: TypeAlias = Callable[[Turns, HttpRequest], Awaitable[HttpResponse]]
 _READ = ("GET", "HEAD")
 _WRITE = ("POST",)
+_EITHER = (*_READ, *_WRITE)
 
 
 async def handle_agent_request(
@@ -48,7 +49,7 @@ def _own_route(path: str) -> tuple[tuple[str, ...], _Handler] | None:
     """What a path of a chat agent is for. `get-messages` counts wherever it stands last."""
     match path.split("/"):
         case [*_, "get-messages"]:
-            return _READ, _get_messages
+            return _EITHER, _get_messages
         case ["run"]:
             return _WRITE, post_run
         case ["run", request_id]:

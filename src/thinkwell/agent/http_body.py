@@ -8,7 +8,7 @@ from typing import Any, cast
 from thinkwell.core.errors import MessageTooLargeError
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
-from thinkwell.wire.decode import _parse as parse_client_json  # pyright: ignore[reportPrivateUsage]
+from thinkwell.wire.decode import parse_client_json
 from thinkwell.wire.http import HttpRequest
 
 

@@ -212,12 +212,15 @@ class Turns:
 
     async def clear(self, *, but: str | None = None) -> None:
         """Forget the conversation (spec/01 §8.3)."""
-        await self.reset(forget=True)
-        self.live.cleared(but)
+        stopped = await self.reset(forget=True)
+        self.live.cleared(but, stopped=stopped)
         self.changes.tell()
 
-    async def reset(self, *, forget: bool = False) -> None:
-        """A new generation: what runs stops, what waits is skipped (spec/02 §3.5)."""
+    async def reset(self, *, forget: bool = False) -> bool:
+        """A new generation: what runs stops, what waits is skipped (spec/02 §3.5).
+
+        Returns whether there was anything.
+        """
         parts = self.parts
         generation = await parts.commits.run(
             parts.owner, lambda tx: next_generation(tx, parts, forget=forget)
@@ -230,6 +233,7 @@ class Turns:
         # nobody can wait for them: they come when this turn has left its slot.
         if stale and not is_inside_turn(parts.owner.agent_id):
             await asyncio.wait([ticket.result for ticket in stale])
+        return bool(stale)
 
     async def recover(self) -> None:
         """After a start: unsettled turns go back in line, owed hooks are delivered again."""

@@ -28,6 +28,7 @@ from thinkwell.journal.turn_log import Owner
 from thinkwell.journal.turns import excuse_attempts
 from thinkwell.live.watchers import Sink, Watcher, Watchers
 from thinkwell.models.resolve import ModelPool
+from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import claim
@@ -44,6 +45,7 @@ class Surroundings:
         self.bus = bus
         self.commits = GroupCommit(store, clock)
         self.models = ModelPool()
+        self.messages = MessageCache()
 
 
 class Activation:
@@ -144,7 +146,9 @@ async def wake(
 async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surroundings) -> None:
     """Give a chat agent its session and its turns."""
     agent, write = made.agent, partial(around.commits.run, owner)
-    session = Session(around.store, owner.agent_id, write=write, clock=around.clock)
+    session = Session(
+        around.store, owner.agent_id, write=write, clock=around.clock, cache=around.messages
+    )
     configured = agent.configure_session(session)
     agent.session = await configured if isawaitable(configured) else configured
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]

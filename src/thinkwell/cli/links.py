@@ -7,7 +7,7 @@ collected while nobody reads them; a closed link ends the reader with `LinkError
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -17,101 +17,163 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.app import App
+from thinkwell.wire.http import HttpRequest
 
 if TYPE_CHECKING:
     import aiohttp
 
+LARGEST_CODE_TO_RETRY = 3999
+"""Close codes above are the app's way to say no (spec/01 §1.3.3); so is 1008."""
+POLICY_VIOLATION = 1008
+_UNKNOWN_USER = frozenset({401, 403, 4401, 4403})
+_WHO = "Say who you are, for example with --header 'Authorization: Bearer ...'."
+
 
 class LinkError(ThinkwellError):
-    """The agent could not be reached, or the connection was lost."""
+    """The agent could not be reached, or the connection was lost.
+
+    `final` says that trying again is of no use.
+    """
+
+    def __init__(self, text: str, *, final: bool = False) -> None:
+        super().__init__(text)
+        self.final = final
 
 
 class Link(Protocol):
     """One connection to one agent."""
 
     async def send(self, text: str) -> None:
-        """Send one frame."""
+        """Send one frame. Raises `LinkError` if the connection is lost."""
         ...
 
     async def next_frame(self) -> str:
-        """The next frame from the agent."""
+        """The next frame from the agent. Raises `LinkError` after the last one."""
+        ...
+
+    def has_frames(self) -> bool:
+        """Whether a frame waits already."""
         ...
 
 
 @asynccontextmanager
 async def local_link(app: App, address: AgentAddress) -> AsyncGenerator[Link]:
-    """A connection to an agent of an app that runs in this process."""
-    frames: asyncio.Queue[str | None] = asyncio.Queue()
+    """A connection to an agent of an app that runs in this process. Nobody has to log in for it."""
+    inbox = _Inbox()
+    request = HttpRequest(method="GET", path="")
+    connection = await app.client.open_connection(address, new_id(), request, inbox)
 
-    class LocalLink(_QueueLink):
+    class LocalLink(_InboxLink):
         async def send(self, text: str) -> None:
             await connection.receive(text)
 
-    def collect(texts: Sequence[str]) -> None:
-        for text in texts:
-            frames.put_nowait(text)
-
-    connection = await app.client.open_connection(address, new_id(), collect)
     try:
-        yield LocalLink(frames)
+        yield LocalLink(inbox)
     finally:
         await connection.close()
 
 
 @asynccontextmanager
-async def socket_link(url: str) -> AsyncGenerator[Link]:
+async def socket_link(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Link]:
     """A connection to the agent at `url` (`http://host/agents/class/name`)."""
     import aiohttp
 
-    frames: asyncio.Queue[str | None] = asyncio.Queue()
+    inbox = _Inbox()
     tasks = TaskOwner("chat")
-    address = urlsplit(url)
-    secure = address.scheme in {"https", "wss"}
-    socket_url = address._replace(scheme="wss" if secure else "ws", query=f"_pk={new_id()}")
-    async with (
-        aiohttp.ClientSession(trust_env=True) as session,
-        session.ws_connect(socket_url.geturl(), max_msg_size=0) as socket,
-    ):
+    try:
+        async with (
+            aiohttp.ClientSession(trust_env=True, headers=dict(headers)) as session,
+            session.ws_connect(_socket_url(url), max_msg_size=0) as socket,
+        ):
 
-        class SocketLink(_QueueLink):
-            async def send(self, text: str) -> None:
-                await socket.send_str(text)
+            class SocketLink(_InboxLink):
+                async def send(self, text: str) -> None:
+                    try:
+                        await socket.send_str(text)
+                    except (OSError, aiohttp.ClientError) as error:
+                        raise LinkError("The server closed the connection.") from error
 
-        # Pings are answered only while somebody receives, so a task always does.
-        tasks.spawn(_collect(socket, frames), name="reader")
-        try:
-            yield SocketLink(frames)
-        finally:
-            await tasks.close()
+            # Pings are answered only while somebody receives, so a task always does.
+            tasks.spawn(_collect(socket, inbox), name="reader")
+            try:
+                yield SocketLink(inbox)
+            finally:
+                await tasks.close()
+    except aiohttp.WSServerHandshakeError as error:
+        raise _refusal(url, error.status) from error
+    except (OSError, aiohttp.ClientError) as error:
+        raise LinkError(f"There is no agent at {url}: {error}") from error
 
 
-class _QueueLink:
-    def __init__(self, frames: asyncio.Queue[str | None]) -> None:
-        self._frames = frames
+class _Inbox:
+    """Frames that have come and were not read yet; also the sink of a local connection."""
+
+    def __init__(self) -> None:
+        self.frames: asyncio.Queue[str | LinkError] = asyncio.Queue()
+
+    def send(self, frames: Sequence[str]) -> None:
+        for text in frames:
+            self.frames.put_nowait(text)
+
+    def close(self, code: int, reason: str) -> None:
+        final = code == POLICY_VIOLATION or code > LARGEST_CODE_TO_RETRY
+        why = f": {code} {reason}".rstrip() if final else ""
+        hint = f" {_WHO}" if code in _UNKNOWN_USER else ""
+        text = f"The server closed the connection{why}.{hint}"
+        self.frames.put_nowait(LinkError(text, final=final))
+
+
+class _InboxLink:
+    def __init__(self, inbox: _Inbox) -> None:
+        self._frames = inbox.frames
+
+    def has_frames(self) -> bool:
+        return not self._frames.empty()
 
     async def next_frame(self) -> str:
         frame = await self._frames.get()
-        if frame is None:
-            raise LinkError("The server closed the connection.")
+        if isinstance(frame, LinkError):
+            self._frames.put_nowait(frame)  # whoever asks again gets the same answer
+            raise frame
         return frame
 
 
-async def _collect(
-    socket: aiohttp.ClientWebSocketResponse, frames: asyncio.Queue[str | None]
-) -> None:
-    async for message in socket:
+async def _collect(socket: aiohttp.ClientWebSocketResponse, inbox: _Inbox) -> None:
+    import aiohttp
+
+    while (message := await socket.receive()).type in (
+        aiohttp.WSMsgType.TEXT,
+        aiohttp.WSMsgType.BINARY,
+    ):
         if isinstance(message.data, str):
-            frames.put_nowait(message.data)
-    frames.put_nowait(None)
+            inbox.send([message.data])
+    reason = message.extra if isinstance(message.extra, str) else ""
+    inbox.close(socket.close_code or 0, reason)
 
 
-async def first_agent(server_url: str, wanted: str | None = None) -> str:
+def _socket_url(url: str) -> str:
+    address = urlsplit(url)
+    scheme = "wss" if address.scheme in {"https", "wss"} else "ws"
+    query = f"{address.query}&" if address.query else ""
+    return address._replace(scheme=scheme, query=f"{query}_pk={new_id()}").geturl()
+
+
+def _refusal(url: str, status: int) -> LinkError:
+    if status in _UNKNOWN_USER:
+        return LinkError(f"The server at {url} refuses you ({status}). {_WHO}", final=True)
+    return LinkError(f"There is no agent at {url}: the server answers {status}.", final=True)
+
+
+async def first_agent(server_url: str, wanted: str | None, headers: Mapping[str, str]) -> str:
     """The URL of an agent class of a server: the wanted one, or the first it offers."""
     import aiohttp
 
-    async with (
-        aiohttp.ClientSession(trust_env=True) as session,
-        session.get(f"{server_url}/healthz", raise_for_status=True) as answer,
-    ):
-        health = await answer.json()
-    return f"{server_url}/{health['prefix']}/{wanted or health['agents'][0]}"
+    try:
+        async with (
+            aiohttp.ClientSession(trust_env=True, headers=dict(headers)) as session,
+            session.get(f"{server_url}/_thinkwell/settings", raise_for_status=True) as answer,
+        ):
+            settings = await answer.json(content_type=None)
+            return f"{server_url}/{settings['prefix']}/{wanted or settings['agents'][0]}"
+    except (OSError, ValueError, LookupError, TypeError, aiohttp.ClientError) as error:
+        raise LinkError(f"There is no Thinkwell server at {server_url}: {error}") from error

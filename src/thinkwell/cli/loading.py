@@ -1,12 +1,14 @@
 """What a user names on the command line → an `App`.
 
 `module:attribute` is imported; a file is run as a module. A file without an `app` serves every
-agent class it defines itself (imported ones do not count).
+agent class it defines itself (imported ones do not count). A folder serves the agent classes of the
+files in its `agents/`.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import importlib.util
 import sys
 from pathlib import Path
@@ -21,7 +23,9 @@ from thinkwell.server.app import App
 def load_app(path: str, *, store: str | None = None) -> App:
     """The app in `path`. Raises `click.ClickException` that says what to write instead."""
     file = Path(path)
-    if file.suffix == ".py" or file.exists():
+    if file.is_dir():
+        app = _app_of_folder(file)
+    elif file.suffix == ".py" or file.exists():
         app = _app_of(_run_file(file), None)
     else:
         module_name, _, attribute = path.partition(":")
@@ -50,11 +54,47 @@ def _app_of(module: ModuleType, attribute: str | None) -> App:
     return App(agents=agents)
 
 
+def _app_of_folder(folder: Path) -> App:
+    files = sorted((folder / "agents").glob("*.py"))
+    if not files:
+        raise click.ClickException(
+            f"{folder} has no agents/ with Python files in it. "
+            f"Write `class Assistant(Think): ...` into {folder / 'agents' / 'assistant.py'}."
+        )
+    package = _package(folder / "agents")
+    names = [f"{package}.{file.stem}" for file in files if file.stem != "__init__"]
+    agents = [cls for name in names for cls in _agent_classes(importlib.import_module(name))]
+    if not agents:
+        raise click.ClickException(
+            f"The files in {folder / 'agents'} define no agent. "
+            "Write `class Assistant(Think): ...` in one of them."
+        )
+    return App(agents=agents)
+
+
+def _package(folder: Path) -> str:
+    """Make a folder importable under its name, even if an installed package has that name."""
+    name = folder.name
+    init = folder / "__init__.py"
+    spec = importlib.util.spec_from_file_location(
+        name, init if init.is_file() else None, submodule_search_locations=[str(folder.resolve())]
+    )
+    if spec is None:  # a folder without __init__.py
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder.resolve())]
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(folder.resolve().parent))
+    if spec.loader is not None:
+        spec.loader.exec_module(module)
+    return name
+
+
 def _agent_classes(module: ModuleType) -> list[type]:
-    from thinkwell import Think
+    from thinkwell.agent.agent import Agent
 
     def is_agent(value: Any) -> bool:
-        return isinstance(value, type) and issubclass(value, Think)
+        return isinstance(value, type) and issubclass(value, Agent)
 
     members = vars(module).values()
     return [cls for cls in members if is_agent(cls) and cls.__module__ == module.__name__]
@@ -63,7 +103,8 @@ def _agent_classes(module: ModuleType) -> list[type]:
 def _run_file(file: Path) -> ModuleType:
     if not file.is_file():
         raise click.ClickException(
-            f"There is no file {file}. Name a Python file, or a module as `package.module:app`."
+            f"There is no file {file}. Name a Python file, a folder with agents/, or a module as "
+            "`package.module:app`."
         )
     name = file.stem
     spec = importlib.util.spec_from_file_location(name, file)

@@ -1,67 +1,126 @@
-"""An answer in a terminal: text as it streams, thoughts dimmed, tool calls on own lines."""
+"""What shows an answer, and the plain one: for pipes and files.
+
+The plain screen writes the answer's text as it comes to the standard output and everything else
+(tool calls, errors, notes) to the standard error, so that `thinkwell chat ... > answer.md` holds
+the answer alone. `terminal.py` has the one for people.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import click
 
-from thinkwell.core.json import dumps
+from thinkwell.cli.cards import Card, Cards
+from thinkwell.messages.message import UIMessage, text_of
 
-MAX_VALUE = 300
+Chunk = Mapping[str, Any]
 
 
-class TerminalScreen:
-    """Writes chunks to standard output. Colours disappear when it is not a terminal."""
+class Screen(Protocol):
+    """Shows a conversation. Called in the loop, one call at a time."""
 
-    def __init__(self) -> None:
-        self._line_open = False
-        self._tools: dict[str, str] = {}
+    def begin(self) -> None:
+        """An answer is expected from here on."""
+        ...
 
-    def chunk(self, chunk: dict[str, Any]) -> None:
-        """Show one chunk; kinds that say nothing to a reader are left out."""
-        match chunk["type"]:
-            case "text-delta":
-                self._inline(chunk["delta"])
-            case "reasoning-delta":
-                self._inline(click.style(chunk["delta"], dim=True))
-            case "text-start" | "text-end" | "reasoning-start" | "reasoning-end":
-                self._new_line()
-            case "tool-input-available":
-                self._tools[chunk["toolCallId"]] = chunk["toolName"]
-                self._line(f"▸ {chunk['toolName']} {_short(chunk['input'])}", fg="cyan")
-            case "tool-output-available":
-                self._line(f"◂ {self._tool(chunk)} {_short(chunk['output'])}", fg="green")
-            case "tool-output-error" | "tool-input-error":
-                self._line(f"✗ {self._tool(chunk)} {chunk['errorText']}", fg="red")
-            case _:
-                pass
+    def chunk(self, chunk: Chunk, *, live: bool) -> None:
+        """One piece of the answer; not `live` if it happened earlier and is only shown now."""
+        ...
+
+    def update(self, message: UIMessage) -> None:
+        """A tool call of a message has a new state."""
+        ...
+
+    def message(self, message: UIMessage) -> None:
+        """A message that is complete."""
+        ...
 
     def end(self, outcome: str, error: str | None) -> None:
-        """Close the answer and say so if it did not end by itself."""
-        self._new_line()
+        """The answer is over."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something the user should know that is not part of the conversation."""
+        ...
+
+    def status(self, text: str) -> None:
+        """What is being waited for; empty when it is the answer."""
+        ...
+
+    def refresh(self) -> None:
+        """No more frames wait: bring what is shown up to date."""
+        ...
+
+    def tick(self) -> None:
+        """A moment has passed while nothing came."""
+        ...
+
+
+class PlainScreen:
+    """Text to the standard output, the rest to the standard error."""
+
+    def __init__(self) -> None:
+        self._cards = Cards()
+        self._line_open = False
+
+    def begin(self) -> None:
+        """See `Screen`."""
+
+    def chunk(self, chunk: Chunk, *, live: bool) -> None:
+        """See `Screen`. Thoughts are left out: in a file nothing would set them apart."""
+        match chunk["type"]:
+            case "text-delta":
+                self._write(chunk["delta"])
+            case "text-start" | "text-end":
+                self._end_line()
+            case _:
+                self._show(self._cards.take(chunk, live=live))
+
+    def update(self, message: UIMessage) -> None:
+        """See `Screen`."""
+        for card in self._cards.update(message):
+            self._show(card)
+
+    def message(self, message: UIMessage) -> None:
+        """See `Screen`."""
+        who = "> " if message["role"] == "user" else ""
+        click.echo(f"{who}{text_of(message)}")
+
+    def end(self, outcome: str, error: str | None) -> None:
+        """See `Screen`."""
+        self._end_line()
         if error is not None:
-            self._line(f"✗ {error}", fg="red")
+            click.echo(f"✗ {error}", err=True)
         elif outcome == "aborted":
-            self._line("stopped", dim=True)
+            click.echo("stopped", err=True)
 
-    def _tool(self, chunk: dict[str, Any]) -> str:
-        return self._tools.get(chunk["toolCallId"], str(chunk.get("toolName", "tool")))
+    def note(self, text: str) -> None:
+        """See `Screen`."""
+        self._end_line()
+        click.echo(text, err=True)
 
-    def _inline(self, text: str) -> None:
-        self._line_open = not text.endswith("\n")
-        click.echo(text, nl=False)
+    def status(self, text: str) -> None:
+        """See `Screen`."""
 
-    def _line(self, text: str, **style: Any) -> None:
-        self._new_line()
-        click.secho(text, **style)
+    def refresh(self) -> None:
+        """See `Screen`."""
 
-    def _new_line(self) -> None:
+    def tick(self) -> None:
+        """See `Screen`."""
+
+    def _show(self, card: Card | None) -> None:
+        if card is not None and card.is_worth_a_line:
+            self._end_line()
+            click.echo(card.line(), err=True)
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._line_open = not text.endswith("\n")
+            click.echo(text, nl=False)
+
+    def _end_line(self) -> None:
         if self._line_open:
             click.echo()
         self._line_open = False
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else dumps(value)
-    return text if len(text) <= MAX_VALUE else text[:MAX_VALUE] + "…"

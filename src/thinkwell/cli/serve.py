@@ -1,36 +1,60 @@
 """`thinkwell serve`: an app behind uvicorn, with settings measured to be the cheapest per frame.
 
 The first lines say where the page is and where the data lives; they appear when the socket listens.
+SIGINT and SIGTERM stop it: connections are closed, running turns get a while to end, what is left
+goes on at the next start, and the process ends with status 0.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
+import signal
 import socket
+import webbrowser
+from types import FrameType
 
 import click
+import msgspec
 import uvicorn
 
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.server.app import App
 from thinkwell.server.asgi import AsgiApp
+from thinkwell.server.edge import MAX_FRAME_BYTES
 
-# A chat request carries the client's whole transcript.
-MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})
 
 
-def refuse_public_host(host: str) -> None:
-    """Raise unless only this machine can reach `host`."""
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a server is reached."""
+
+    host: str = "127.0.0.1"
+    port: int = 8787
+    """0 takes a free one."""
+    fd: int | None = None
+    """A socket that listens already; it is used instead of a new one."""
+    open_page: bool = False
+    """Whether to open the page in the browser."""
+
+
+def refuse_open_binding(app: App, host: str) -> None:
+    """Raise if others can reach `host` and the app lets everybody in (DESIGN §4)."""
+    if is_loopback(host) or app.auth is not None:
+        return
+    raise click.UsageError(
+        f"Refusing to listen on {host}: whoever can reach that address could use your agents. "
+        "Give the app a check, `App(agents=[...], auth=...)`, or add --no-auth if everybody may."
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
     try:
-        local = ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        local = host == "localhost"
-    if not local:
-        raise click.UsageError(
-            f"Refusing to listen on {host}: whoever can reach that address could use your agents. "
-            "Use --host 127.0.0.1, or add --no-auth if that is what you want."
-        )
+        return host == "localhost"
 
 
 def server_config(app: AsgiApp, *, host: str, port: int) -> uvicorn.Config:
@@ -42,29 +66,32 @@ def server_config(app: AsgiApp, *, host: str, port: int) -> uvicorn.Config:
         lifespan="on",
         ws="websockets-sansio",
         ws_per_message_deflate=False,
-        ws_max_size=MAX_MESSAGE_BYTES,
+        ws_max_size=int(getattr(app, "max_frame_bytes", MAX_FRAME_BYTES)),
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=5,
     )
 
 
-def run_server(app: App, *, host: str, port: int) -> None:
+def run_server(app: App, listening: Listening) -> None:
     """Serve until a signal comes."""
-    server = AnnouncingServer(server_config(app, host=host, port=port), app)
+    config = server_config(app, host=listening.host, port=listening.port)
+    server = AnnouncingServer(config, app, open_page=listening.open_page)
+    # uvicorn repeats a signal once it has shut down; without a handler that would kill us then.
+    signal.signal(signal.SIGTERM, server.stop)
     try:
         with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-            runner.run(_serve(server, app))
+            runner.run(_serve(server, app, listening.fd))
     except KeyboardInterrupt:
         return
     except ThinkwellError as error:
         raise click.ClickException(str(error)) from error
 
 
-async def _serve(server: AnnouncingServer, app: App) -> None:
+async def _serve(server: AnnouncingServer, app: App, fd: int | None) -> None:
     await app.start()  # before the server, so that a locked store is one clear line
     try:
-        await server.serve()
+        await server.serve(sockets=None if fd is None else [socket.socket(fileno=fd)])
     finally:
         await app.stop()
 
@@ -72,22 +99,33 @@ async def _serve(server: AnnouncingServer, app: App) -> None:
 class AnnouncingServer(uvicorn.Server):
     """A server that says where it is once it listens."""
 
-    def __init__(self, config: uvicorn.Config, app: App) -> None:
+    def __init__(self, config: uvicorn.Config, app: App, *, open_page: bool = False) -> None:
         super().__init__(config)
         self._app = app
+        self._open_page = open_page
+
+    def stop(self, _signal: int, _frame: FrameType | None) -> None:
+        """A signal handler: stop soon."""
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then tell."""
         await super().startup(sockets=sockets)
         if self.started:
-            self._announce()
+            address = self._address()
+            self._announce(address)
+            if self._open_page:
+                await asyncio.to_thread(webbrowser.open, f"{address}/")
 
-    def _announce(self) -> None:
-        host = self.config.host
+    def _address(self) -> str:
+        host = "127.0.0.1" if self.config.host in _EVERYWHERE else self.config.host
         port = self.servers[0].sockets[0].getsockname()[1]
-        address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def _announce(self, address: str) -> None:
         click.echo(f"Thinkwell is running. Open {address}/")
         for name in self._app.agent_names:
-            click.echo(f"  agent  {address}/{self._app.prefix}/{name}/{{name}}")
-        click.echo(f"  store  {self._app.store}")
+            click.echo(f"  agent    {address}/{self._app.prefix}/{name}/{{name}}")
+        click.echo(f"  store    {self._app.store}")
+        click.echo(f"  process  {os.getpid()}")
         click.echo("Press Ctrl-C to stop.")

@@ -34,6 +34,7 @@ ThinkwellError
 │  ├─ SchemaTooNewError        the file was written by a newer Thinkwell
 │  └─ OwnershipLostError       another host took this agent over
 ├─ SubmissionConflictError     an id and an idempotency key that name different turns
+├─ ReadonlyError               somebody who may only look tried to change the state
 └─ HostClosedError             the app is not running (or is stopping)
 
 An error text names the wrong call and the right one. Data stays on attributes. `AbortTurn` and

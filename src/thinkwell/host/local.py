@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation
@@ -48,7 +50,10 @@ class LocalHostClient:
         """See `HostClient`."""
         activation = await self._agent(address)
         with activation.in_use():
-            return await activation.handle_request(request)
+            answer = await activation.handle_request(request)
+        if answer.stream is None:
+            return answer
+        return msgspec.structs.replace(answer, stream=_awake(activation, answer.stream))
 
     async def conversations(self, class_name: str, limit: int) -> list[Conversation]:
         """See `HostClient`."""
@@ -87,6 +92,14 @@ def _method(agent: Agent, method: str) -> Callable[..., Any]:
     if method.startswith("_") or not callable(function):
         raise ConfigurationError(f"{type(agent).__name__} has no public method {method!r}.")
     return function
+
+
+async def _awake(activation: Activation, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The stream; its agent stays awake until it is read or left."""
+    with activation.in_use():
+        async with aclosing(cast("Any", stream)):
+            async for piece in stream:
+                yield piece
 
 
 def _title(first: str | None) -> str:

@@ -70,11 +70,13 @@ class Live:
         self._accepted: dict[str, str | None] = {}
         self._continuations: set[str] = set()
         self._recovering: str | None = None
+        self._changes = 0
 
     # Turns tell
 
     def accepted(self, record: TurnRecord, origin: str | None = None) -> None:
         """A turn is durable and waits; `origin` is the connection that asked for it."""
+        self._changes += 1
         self._accepted[record.request_id] = origin
         self.terminal = None
         asker = self.watchers.get(origin)
@@ -118,6 +120,7 @@ class Live:
 
     async def ended(self, record: TurnRecord, error: str | None) -> None:
         """A turn has settled: the transcript to all, then the end to those who saw the stream."""
+        self._changes += 1
         stream = self._take_stream(record.request_id)
         origin = self._accepted.pop(record.request_id, None)
         self._continuations.discard(record.request_id)
@@ -146,9 +149,10 @@ class Live:
 
     async def connect(self, watcher: Watcher) -> None:
         """The chat part of the connect sequence; from then on the connection is told everything."""
-        messages = await self._transcript()
+        messages = await self._newest_transcript()
         stream = self._flowing()
         if stream is not None:
+            watcher.uninformed = True
             self._offer(watcher, stream.record.request_id)
         else:
             pending = self._pending_for(watcher)
@@ -189,8 +193,10 @@ class Live:
         """Replay a stream to one connection from its start (spec/01 §10.4)."""
         stream = self._stream
         if stream is not None and stream.record.request_id == request_id:
-            self._replay_live(watcher, stream)
-            return
+            await self._inform(watcher)
+            if self._stream is stream:
+                self._replay_live(watcher, stream)
+                return
         if self._flowing() is not None:
             return
         ended = await self._find_ended(request_id)
@@ -202,7 +208,7 @@ class Live:
         if record.continuation and record.client_error is None:
             # The transcript at its end held it already: a replay would show its words twice. Older
             # clients make an empty message of a bare end; the transcript takes it away again.
-            watcher.send(end, encode.chat_messages(await self._transcript()))
+            watcher.send(end, encode.chat_messages(await self._newest_transcript()))
             return
         watcher.send(*_replay(request_id, ended.bodies, continuation=record.continuation), end)
 
@@ -215,11 +221,19 @@ class Live:
 
     async def send_transcript(self, but: str | None = None) -> None:
         """Show everybody the transcript, except the connection that knows it."""
+        self._changes += 1
         if any(watcher.id != but for watcher in self.watchers):
-            self.watchers.send(encode.chat_messages(await self._transcript()), but=but)
+            self.watchers.send(encode.chat_messages(await self._newest_transcript()), but=but)
 
-    def cleared(self, but: str | None) -> None:
-        """The conversation is gone: whoever waits is released, the others empty their list."""
+    def cleared(self, but: str | None, *, stopped: bool) -> None:
+        """The conversation is gone: whoever waits is released, the others empty their list.
+
+        Whoever cleared has emptied its own; chunks of a `stopped` turn may have come since.
+        """
+        self._changes += 1
+        asker = self.watchers.get(but)
+        if stopped and asker is not None:
+            asker.send(encode.chat_messages(()))
         self.terminal = None
         self._accepted.clear()
         self._continuations.clear()
@@ -289,8 +303,26 @@ class Live:
         owner = self._accepted.get(request_id)
         return owner != watcher.id and self.watchers.get(owner) is not None
 
+    async def _newest_transcript(self) -> Sequence[str]:
+        """Read again if something changed meanwhile: whoever gets it may not have been told."""
+        while True:
+            seen = self._changes
+            messages = await self._transcript()
+            if seen == self._changes:
+                return messages
+
+    async def _inform(self, watcher: Watcher) -> None:
+        """A client that joins a stream may have missed messages before it: first the transcript.
+
+        Otherwise it puts the answer behind the last message it knows, for good.
+        """
+        if watcher.uninformed:
+            watcher.uninformed = False
+            watcher.send(encode.chat_messages(await self._newest_transcript(), connect=True))
+
     def updated(self, message: UIMessage) -> None:
         """A stored message has changed: everybody shows it anew."""
+        self._changes += 1
         if len(self.watchers):
             self.watchers.send(encode.message_updated(json.dumps(visible_message(message))))
 

@@ -21,13 +21,15 @@ class Sink(Protocol):
 class Watcher:
     """One connection."""
 
-    __slots__ = ("awaits", "gone", "id", "offered", "parked", "protocol", "sink")
+    __slots__ = ("awaits", "gone", "id", "offered", "parked", "protocol", "sink", "uninformed")
 
     def __init__(self, connection_id: str, sink: Sink) -> None:
         self.id = connection_id
         self.sink = sink
         self.protocol = True
         """Whether it wants identity, state and the like; chat it gets in any case."""
+        self.uninformed = False
+        """It was offered a stream instead of the transcript when it connected."""
         self.gone = False
         """The socket is closed."""
         self.offered: str | None = None

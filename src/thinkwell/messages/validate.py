@@ -33,21 +33,25 @@ def _check_parts(parts: Any, message_id: str) -> None:
     if not isinstance(parts, list):
         raise ValueError(f"message {message_id!r} needs a list of `parts`, not {_kind(parts)}")
     for index, part in enumerate(cast("list[Any]", parts)):
-        where = f"part {index} of message {message_id!r}"
-        if not isinstance(part, dict):
-            raise ValueError(f"{where} must be an object, not {_kind(part)}")
-        _check_part(cast("Part", part), where)
+        if fault := _fault(part):
+            raise ValueError(f"part {index} of message {message_id!r} {fault}")
 
 
-def _check_part(part: Part, where: str) -> None:
-    if not isinstance(part.get("type"), str):
-        raise ValueError(f"{where} needs a string `type`")
-    if part["type"] in ("text", "reasoning") and not isinstance(part.get("text"), str):
-        raise ValueError(f"{where} needs a string `text`")
-    if is_tool_part(part) and not isinstance(part.get("toolCallId"), str):
-        raise ValueError(f"{where} needs a string `toolCallId`")
-    if is_tool_part(part) and not isinstance(part.get("state"), str):
-        raise ValueError(f"{where} needs a string `state`")
+def _fault(part: Any) -> str | None:
+    """What is wrong with a part. Asked for every part of every transcript a client sends."""
+    if not isinstance(part, dict):
+        return f"must be an object, not {_kind(part)}"
+    fields = cast("Part", part)
+    kind = fields.get("type")
+    if not isinstance(kind, str):
+        return "needs a string `type`"
+    if kind in ("text", "reasoning"):
+        return None if isinstance(fields.get("text"), str) else "needs a string `text`"
+    if not is_tool_part(fields):
+        return None
+    if not isinstance(fields.get("toolCallId"), str):
+        return "needs a string `toolCallId`"
+    return None if isinstance(fields.get("state"), str) else "needs a string `state`"
 
 
 def _upgraded(message: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from thinkwell.wire.http import HttpResponse
 log = logging.getLogger("thinkwell.server")
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+MOST_DIGITS = 18
+"""Of a length that is worth reading."""
 
 
 async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
@@ -39,16 +41,16 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
     except HostClosedError:
         response = text_response(503, "Service Unavailable")
     except Exception:
-        log.exception("a request failed", extra={"path": request.url.path})
+        log.exception("a request failed", extra={"path": call.scope["path"]})
         response = text_response(500, "Internal Server Error")
     if edge.cors is not None and isinstance(match, Route):
         response.headers.update(edge.cors)
     try:
         await response(call.scope, call.receive, call.send)
     except (ClientDisconnect, HostClosedError):
-        log.debug("a stream was cut", extra={"path": request.url.path})
+        log.debug("a stream was cut", extra={"path": call.scope["path"]})
     except Exception:  # it has begun: all that is left is to cut it
-        log.exception("a stream failed", extra={"path": request.url.path})
+        log.exception("a stream failed", extra={"path": call.scope["path"]})
 
 
 def text_response(status: int, text: str) -> Response:
@@ -102,7 +104,7 @@ async def _serve_agent(edge: Edge, route: Route, request: Request) -> Response:
 async def _read_body(request: Request, limit: int) -> bytes | None:
     """The whole body, or None if it is larger than the limit."""
     said = request.headers.get("content-length", "")
-    if said.isdecimal() and int(said) > limit:
+    if said.isdecimal() and (len(said) > MOST_DIGITS or int(said) > limit):
         return None
     body = bytearray()
     async for part in request.stream():

@@ -9,16 +9,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from thinkwell import __version__
+from thinkwell.server.routing import split_path
 
 _Json = dict[str, Any]
 
+_PART: _Json = {
+    "description": "A part as the AI SDK defines it; of other kinds, whatever they hold.",
+    "type": "object",
+    "required": ["type"],
+    "properties": {"type": {"type": "string"}},
+}
 _MESSAGE: _Json = {
     "type": "object",
     "required": ["id", "role", "parts"],
     "properties": {
         "id": {"type": "string", "minLength": 1},
         "role": {"enum": ["user", "assistant", "system"]},
-        "parts": {"type": "array", "items": {"type": "object"}},
+        "parts": {"type": "array", "items": {"$ref": "#/components/schemas/Part"}},
         "metadata": {"type": "object"},
     },
 }
@@ -27,11 +34,11 @@ _CHAT: _Json = {
     "type": "object",
     "required": ["messages"],
     "properties": {
-        "id": {"type": "string"},
+        "id": {"description": "The chat's id in the client; any."},
         "messages": _MESSAGES,
-        "trigger": {"enum": ["submit-message", "regenerate-message"]},
-        "messageId": {"type": "string"},
-        "clientTools": {"type": "array", "items": {"type": "object"}},
+        "trigger": {"description": "`regenerate-message` answers the last message anew."},
+        "messageId": {"description": "What the client regenerates or edits; not needed."},
+        "clientTools": {"description": "A list of tools that the client runs."},
     },
 }
 _RUN: _Json = {
@@ -87,18 +94,17 @@ _CONVERSATIONS: _Json = {
 
 def describe(agents: Sequence[str], prefix: str, root: str) -> _Json:
     """The document of one app: its agent classes, their prefix, and where it is mounted."""
-    agent = "/".join(part for part in ("", prefix, "{class}", "{name}") if part or not prefix)
-    agent = f"/{agent.strip('/')}"
+    agent = "/".join(["", *split_path(prefix), "{class}", "{name}"])
     return {
         "openapi": "3.1.0",
         "info": {"title": "Thinkwell", "version": __version__},
         "servers": [{"url": root or "/"}],
         "paths": {**_app_paths(agents), **_agent_paths(agent)},
         "components": {
-            "schemas": {"Message": _MESSAGE, "Turn": _TURN, "Error": _ERROR},
+            "schemas": {"Message": _MESSAGE, "Part": _PART, "Turn": _TURN, "Error": _ERROR},
             "parameters": {
                 "class": _path_parameter("class", {"enum": list(agents)}),
-                "name": _path_parameter("name", {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}),
+                "name": _path_parameter("name", {"type": "string", "minLength": 1}),
             },
         },
     }
@@ -129,7 +135,10 @@ def _agent_paths(agent: str) -> _Json:
     turn, error = _json({"$ref": "#/components/schemas/Turn"}), _json(_ERROR)
     nothing: _Json = {"description": "Nothing to say"}
     return {
-        f"{agent}/get-messages": _get("The stored messages", {200: _json(_MESSAGES)}),
+        f"{agent}/get-messages": {
+            **_get("The stored messages", {200: _json(_MESSAGES)}),
+            **_post("The same", None, {200: _json(_MESSAGES)}),
+        },
         f"{agent}/run": _post(
             "Run a turn and wait for its result, or with `wait: false` only accept it",
             _RUN,
@@ -171,8 +180,14 @@ _ADDRESS: list[_Json] = [
 
 
 def _with_door(responses: dict[int, _Json]) -> dict[int, _Json]:
-    """What can happen before the agent is asked."""
-    return {400: _text(), 401: _text(), 403: _text(), **responses}
+    """What can happen before the agent is asked: always in plain words."""
+    door = dict.fromkeys((400, 401, 403, 413, 503), _text())
+    said = {code: responses.get(code, _text()) for code in door}
+    both = {
+        code: {**answer, "content": {**answer.get("content", {}), **_text()["content"]}}
+        for code, answer in said.items()
+    }
+    return {**responses, **both}
 
 
 def _operation(summary: str, responses: dict[int, _Json]) -> _Json:

@@ -81,7 +81,7 @@ async def _serve_agent(edge: Edge, route: Route, request: HTTPConnection, call: 
         await _accept_and_close(call.send, refused.code, refused.reason)
         return
     except Exception as error:
-        log.exception("a socket could not be judged", extra={"path": request.url.path})
+        log.exception("a socket could not be judged", extra={"path": call.scope["path"]})
         await call.send({"type": "websocket.accept"})
         await _report(error, call.send)
         return

@@ -31,11 +31,16 @@ class CachedMessage:
         self.message = message
         self.made: dict[str, Any] = {}
 
+    @property
+    def weight(self) -> int:
+        """About the memory it takes: the text, the decoded message, what was made of it."""
+        return 3 * len(self.text) + 512
+
 
 class MessageCache:
     """A bounded store of message contents, least recently used out first."""
 
-    def __init__(self, *, max_entries: int = 4096, max_bytes: int = 16 * 1024 * 1024) -> None:
+    def __init__(self, *, max_entries: int = 65_536, max_bytes: int = 16 * 1024 * 1024) -> None:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._bytes = 0
@@ -56,7 +61,7 @@ class MessageCache:
         """Keep a committed content. An older version of the same row goes."""
         self._drop(seq)
         self._entries[seq] = entry
-        self._bytes += len(entry.text)
+        self._bytes += entry.weight
         while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:
             self._drop(next(iter(self._entries)))
 
@@ -78,4 +83,4 @@ class MessageCache:
 
     def _drop(self, seq: int) -> None:
         if (entry := self._entries.pop(seq, None)) is not None:
-            self._bytes -= len(entry.text)
+            self._bytes -= entry.weight

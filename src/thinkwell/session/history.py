@@ -97,28 +97,22 @@ class History:
         reader: Reader | None = None,
     ) -> RecentHistory:
         """The longest end of a path within `max_bytes`, at least `min_recent` messages of it."""
-        leaf = await self.leaf(leaf_id, reader)
-        if leaf is None:
+        if not leaf_id:
+            head = await self.head(reader)
+            leaf_id = None if head is None else head.id
+        limits = {"max_bytes": max_bytes, "min_recent": min_recent}
+        rows = await self._rows("recent_rows", {**self.scope, "leaf": leaf_id, **limits}, reader)
+        if not rows:
             return RecentHistory(messages=[], truncated=False, total_content_bytes=0)
-        rows = await self._rows(
-            "recent_rows",
-            {
-                **self.scope,
-                "leaf": leaf.id,
-                "leaf_cum_bytes": leaf.cum_bytes,
-                "max_bytes": max_bytes,
-                "min_recent": min_recent,
-            },
-            reader,
-        )
+        total = rows[0].cum_bytes
         rows.reverse()
-        truncated = bool(rows) and rows[0].parent_id is not None
+        truncated = rows[0].parent_id is not None
         if truncated and rows[0].depth <= 1:
             raise _broken(rows[0])
         return RecentHistory(
             messages=await self.load(rows, reader),
             truncated=truncated,
-            total_content_bytes=leaf.cum_bytes,
+            total_content_bytes=total,
         )
 
     async def load(

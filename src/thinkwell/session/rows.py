@@ -27,8 +27,8 @@ class Auto(Enum):
 AUTO: Final = Auto.AUTO
 """As a parent: below the head, or a root if the session is empty."""
 
-Parent: TypeAlias = str | Literal[Auto.AUTO] | None
-"""Where to append: below `AUTO`, as a new root with None, or below the message with that id."""
+Parent: TypeAlias = "str | MessageRow | Literal[Auto.AUTO] | None"
+"""Where to append: below `AUTO`, as a new root with None, or below a message (its id or row)."""
 
 
 class MessageRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +104,8 @@ class Appended(msgspec.Struct, frozen=True, kw_only=True):
     """False if a message with that id was there already."""
     row: MessageRow
     """The row, new or old."""
+    content: str = ""
+    """What was written; empty if nothing was."""
 
 
 class RecentHistory(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from thinkwell.core import json
 from thinkwell.core.clock import Clock, SystemClock
 from thinkwell.messages.message import UIMessage
-from thinkwell.session.cache import MessageCache
+from thinkwell.session.cache import CachedMessage, MessageCache
 from thinkwell.session.history import History
 from thinkwell.session.rows import (
     AUTO,
@@ -62,6 +62,13 @@ class Session(MessageTree):
         )
         self._store = store
         self._write: Write = write or self._in_own_transaction
+
+    def remember(self, written: Sequence[Appended]) -> None:
+        """Messages whose transaction has committed: the next read finds them in the cache."""
+        for each in written:
+            if each.inserted:
+                entry = CachedMessage(each.row.version, each.content, json.loads(each.content))
+                self.cache.put(each.row.seq, entry)
 
     async def append_message(self, message: UIMessage, parent: Parent = AUTO) -> Appended:
         """Add a message below `parent`: the head (`AUTO`), nothing (None), or a message by id."""

@@ -121,10 +121,13 @@ class MessageTree:
         return await self._insert(tx, draft, parent)
 
     async def _insert(self, tx: Transaction, draft: Draft, parent: Parent) -> Appended:
-        existing = await self.history.row(draft.id, tx)
-        if existing is not None:
-            return Appended(inserted=False, row=existing)
-        above = await self._row_of_parent(tx, parent)
+        try:
+            above = await self._row_of_parent(tx, parent)
+        except ParentNotFoundError:
+            known = await self.history.row(draft.id, tx)
+            if known is None:
+                raise
+            return Appended(inserted=False, row=known)
         place: dict[str, Any] = {
             "id": draft.id,
             "role": draft.role,
@@ -140,9 +143,13 @@ class MessageTree:
             {**self._scope, **place, "content": draft.content, "created_at": self._clock.now()},
         )
         if written is None:
-            raise SessionError(f"Message {draft.id!r} was not written.")
+            known = await self.history.row(draft.id, tx)
+            if known is None:
+                raise SessionError(f"Message {draft.id!r} was not written.")
+            return Appended(inserted=False, row=known)
         await tx.execute("touch_session", self._scope)
-        return Appended(inserted=True, row=MessageRow(seq=written["seq"], version=1, **place))
+        row = MessageRow(seq=written["seq"], version=1, **place)
+        return Appended(inserted=True, row=row, content=draft.content)
 
     async def _replace(self, tx: Transaction, draft: Draft) -> bool:
         old = await self.history.row(draft.id, tx)
@@ -167,6 +174,8 @@ class MessageTree:
     async def _row_of_parent(self, tx: Transaction, parent: Parent) -> MessageRow | None:
         if parent is None:
             return None
+        if isinstance(parent, MessageRow):
+            return parent
         if not isinstance(parent, str):
             return await self.history.head(tx)
         row = await self.history.row(parent, tx)

@@ -86,7 +86,7 @@ async def _accept(
     inherited = await _supersede(tx, parts, request.supersedes)
     known_ids, fresh = await _new_messages(tx, parts, request)
     branch_from = request.branch_from if request.branch_from in known_ids else None
-    edit = await _edit_of(tx, parts, request)
+    edit = await _edit_of(tx, parts, request, known_ids)
     if edit is not None:
         fresh, branch_from = (*fresh, edit.message), edit.parent_id
     messages = inherited + fresh
@@ -126,11 +126,15 @@ class Edit(msgspec.Struct, frozen=True):
     parent_id: str
 
 
-async def _edit_of(tx: Transaction, parts: Parts, request: TurnRequest) -> Edit | None:
+async def _edit_of(
+    tx: Transaction, parts: Parts, request: TurnRequest, known_ids: set[str]
+) -> Edit | None:
     """A client that changed a question it has asked before: a sibling of it (DESIGN §8.1)."""
     last = request.messages[-1] if request.messages else None
     if last is None or last["role"] != "user" or request.trigger not in CHAT_TRIGGERS:
         return None
+    if last["id"] not in known_ids:
+        return None  # new: there is nothing it could be a changed version of
     rows = await parts.session.history.rows([last["id"]], tx)
     stored = await parts.session.get_message(last["id"], reader=tx)
     if request.branch_from is not None or not rows or stored is None:

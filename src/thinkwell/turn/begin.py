@@ -53,6 +53,7 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     except TurnGoneError:  # a clear was faster
         return Skipped("cleared")
     turn.input_applied = True
+    turn.parts.session.remember(turn.written)
     if ticket.waited:
         # Clients put an answer behind what they show last, which is a later question by now.
         await turn.parts.output.transcript_changed()
@@ -143,6 +144,8 @@ async def _tell_start(
 
 async def _newest_at_start(tx: Transaction, turn: RunningTurn) -> int:
     """The question itself if this turn brought it; else whatever is newest now."""
+    if turn.written:
+        return turn.written[-1].row.seq
     history = turn.parts.session.history
     asked = turn.answer_parent if turn.record.input else None
     row = await (history.latest_leaf(tx) if asked is None else history.row(asked, tx))
@@ -161,6 +164,7 @@ async def _start(tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, 
         if record.attempt == 0:
             added = await session.add(tx, messages, AUTO if parent is None else parent or None)
             parent = added[-1].row.id if added else parent or await _head_id(tx, turn)
+            turn.written = added
         turn.answer_parent = parent
         turn.newest_at_start = await _newest_at_start(tx, turn)
         record = msgspec.structs.replace(record, branch_from=parent)

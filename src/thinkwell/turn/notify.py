@@ -27,6 +27,9 @@ from thinkwell.turn.step_result import has_content
 chain_depth: ContextVar[int] = ContextVar("chain_depth", default=0)
 """How many turns have started one another in their end hooks, up to here."""
 
+ended_turn: ContextVar[TurnRecord | None] = ContextVar("ended_turn", default=None)
+"""The turn whose end hooks the current code belongs to."""
+
 
 async def notify(
     parts: Parts, outcome: TurnOutcome, *, depth: int = 0, redelivered: bool = False
@@ -43,6 +46,7 @@ async def notify(
     if redelivered:
         await _owe(parts, record, record.hooks_owed - 1)  # first: the hook may kill the process
     token = chain_depth.set(depth + 1)
+    ended = ended_turn.set(record)
     try:
         if record.status == "completed":
             await _tell_done(parts, outcome)
@@ -51,6 +55,7 @@ async def notify(
         await _tell_response(parts, outcome, redelivered=redelivered)
     finally:
         chain_depth.reset(token)
+        ended_turn.reset(ended)
     await _owe(parts, record, 0)
 
 

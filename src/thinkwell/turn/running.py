@@ -7,7 +7,7 @@ clients.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.models.base import Finish
+from thinkwell.session.rows import Appended
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.face import Parts
 from thinkwell.turn.settings import TurnSettings
@@ -53,6 +54,8 @@ class RunningTurn:
     """A call of the last step was answered from outside: its continuation goes on."""
     continuation_owed = False
     """A client asked to go on once every open call of this answer has its result."""
+    written: Sequence[Appended] = ()
+    """What the last transaction of the turn added to the tree."""
     stored = False
     """The settling transaction has written the answer: from then on answers go to the row."""
 

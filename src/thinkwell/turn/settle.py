@@ -63,6 +63,7 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     if stored is None:
         return await _end_superseded(turn)
     turn.record = stored.record
+    turn.parts.session.remember(turn.written)
     crash_here("c11")
     if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
@@ -169,6 +170,7 @@ class Stored(msgspec.Struct, frozen=True):
 async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | None:
     """The settling transaction. None if somebody (a clear) has ended the turn before."""
     now = turn.parts.clock.now()
+    turn.written = ()
     if not await settle_turn(tx, turn.record, end, now=now):
         return None
     if end.status != "skipped" and turn.answer_known:
@@ -201,7 +203,8 @@ async def _store_answer(tx: Transaction, turn: RunningTurn) -> None:
     if turn.record.continuation:
         await turn.parts.session.update(tx, message)
     elif has_content(message):
-        await turn.parts.session.append(tx, message, await _parent_of_answer(tx, turn))
+        parent = await _parent_of_answer(tx, turn)
+        turn.written = [await turn.parts.session.append(tx, message, parent)]
 
 
 async def _parent_of_answer(tx: Transaction, turn: RunningTurn) -> Parent:
@@ -214,7 +217,9 @@ async def _parent_of_answer(tx: Transaction, turn: RunningTurn) -> Parent:
         return AUTO
     history = turn.parts.session.history
     head = await history.head(tx)
-    if head is None or head.id == question or head.seq <= turn.newest_at_start:
+    if head is not None and head.id == question:
+        return head
+    if head is None or head.seq <= turn.newest_at_start:
         return question
     below = {row.id for row in await history.path(head.id, tx)}
     return head.id if question in below else question

@@ -39,7 +39,7 @@ def decode_frame(data: str | bytes) -> Frame:
     if isinstance(data, bytes):
         return NotProtocol(data)  # the protocol is text; binary is the app's own
     try:
-        value = _parse(data)
+        value = parse_client_json(data)
     except (ValueError, RecursionError):
         return NotProtocol(data)
     if not isinstance(value, dict):
@@ -50,8 +50,8 @@ def decode_frame(data: str | bytes) -> Frame:
     return (reader(frame) if reader else None) or NotProtocol(data)
 
 
-def _parse(text: str) -> Any:
-    """JSON data from `text`. Raises `ValueError` or `RecursionError`."""
+def parse_client_json(text: str) -> Any:
+    """JSON data that a client sent. Raises `ValueError` or `RecursionError`."""
     try:
         value = json.loads(text)
     except ValueError:
@@ -89,7 +89,7 @@ def _chat_body(request_id: str, text: Any) -> Frame:
     if not isinstance(text, str) or not text:
         return BadChatRequest(request_id, "The chat request has no body.")
     try:
-        value = _parse(text)
+        value = parse_client_json(text)
     except RecursionError:
         return BadChatRequest(request_id, "The body of the chat request is nested too deeply.")
     except ValueError:

@@ -89,7 +89,14 @@ class AsgiClient:
     """One ASGI call: what the app sends ends up in `sent`, in order."""
 
     def __init__(
-        self, kind: str, path: str = "/", *, query: str = "", body: bytes = b"", **headers: str
+        self,
+        kind: str,
+        path: str = "/",
+        *,
+        query: str = "",
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        **more: str,
     ) -> None:
         self._inbox: asyncio.Queue[Message] = asyncio.Queue()
         self.sent: asyncio.Queue[Message] = asyncio.Queue()
@@ -101,7 +108,8 @@ class AsgiClient:
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "headers": [
-                (key.replace("_", "-").encode(), value.encode()) for key, value in headers.items()
+                (key.replace("_", "-").encode(), value.encode())
+                for key, value in {**(headers or {}), **more}.items()
             ],
             "extensions": {"websocket.http.response": {}},
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import aiohttp
 import pytest
 from starlette.applications import Starlette
@@ -21,7 +23,7 @@ class Echo(Think):
         return text.upper()
 
 
-def make_app(**options: str) -> App:
+def make_app(**options: Any) -> App:
     return App(agents=[Echo], store="sqlite://:memory:", **options)
 
 
@@ -35,6 +37,22 @@ class TestDefinition:
 
         with pytest.raises(ConfigurationError, match="Echo and Other are both reached as 'echo'"):
             App(agents=[Echo, Other])
+
+    @pytest.mark.parametrize("option", ["allowed_origins", "allowed_hosts"])
+    async def test_one_text_is_not_a_list_of_names(self, option: str):
+        with pytest.raises(ConfigurationError, match=f"{option}=\\['here'\\]"):
+            async with make_app(**{option: "here"}):
+                pass
+
+    async def test_hosts_can_be_narrowed_until_it_runs(self):
+        app = make_app()
+        app.allowed_hosts = {"other.example"}
+        async with (
+            serving(app) as url,
+            aiohttp.ClientSession() as session,
+            session.get(f"{url}/agents/echo/x/get-messages") as answer,
+        ):
+            assert answer.status == 400
 
 
 class TestWithoutAServer:

@@ -27,7 +27,7 @@ from thinkwell.server.guard import LOCAL_HOSTS, host_allowed, origin_allowed
     ],
 )
 def test_only_our_own_pages_and_listed_ones_may_ask(headers: dict[str, str], allowed: bool):
-    scope = AsgiClient("websocket", **headers).scope
+    scope = AsgiClient("websocket", headers=headers).scope
     assert origin_allowed(scope, {"https://friend.example"}) is allowed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge
+from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge, running
 from thinkwell.core.errors import HostClosedError
 from thinkwell.core.principal import Principal
 from thinkwell.host.client import Conversation
@@ -35,7 +36,7 @@ async def ask(
 
 
 def post(path: str = AGENT, body: bytes = b"", **headers: str) -> AsgiClient:
-    client = AsgiClient("http", path, body=body, **headers)
+    client = AsgiClient("http", path, body=body, headers=headers)
     client.scope["method"] = "POST"
     return client
 
@@ -132,20 +133,21 @@ class TestStream:
         assert closed == [True]
 
     async def test_it_is_closed_when_the_client_goes(self):
-        closed = []
+        closed = asyncio.Event()
 
         async def pieces() -> AsyncIterator[bytes]:
             try:
-                while True:
-                    yield b"a"
+                yield b"a"
+                await asyncio.Event().wait()
             finally:
-                closed.append(True)
+                closed.set()
 
         host, client = FakeHost(), AsgiClient("http", AGENT)
-        client.push({"type": "http.disconnect"})
         host.answer = HttpResponse(stream=pieces())
-        await ask(host, client)
-        assert closed == [True]
+        async with running(serve_http(make_edge(host), Route("chat-agent", "a", ""), client.call)):
+            assert (await client.response())[:2] == (200, b"a")
+            client.push({"type": "http.disconnect"})
+            await closed.wait()
 
     async def test_one_that_fails_is_cut_off(self, caplog: pytest.LogCaptureFixture):
         async def pieces() -> AsyncIterator[bytes]:
@@ -264,7 +266,8 @@ class TestAccess:
         def breaks(*_: Any) -> str:
             raise RuntimeError("secret")
 
-        for auth in (breaks, lambda *_: True):
+        nonsense: Any = lambda *_: True  # noqa: E731
+        for auth in (breaks, nonsense):
             host = FakeHost()
             answer = await ask(host, AsgiClient("http", AGENT), access=Access(auth))
             assert answer[:2] == (500, "Internal Server Error")

@@ -35,7 +35,7 @@ def page(tmp_path: Path) -> Page:
 
 
 async def get(page: Page, path: str, *, mounted_at: str = "", **headers: str):
-    client = AsgiClient("http", mounted_at + path, **headers)
+    client = AsgiClient("http", mounted_at + path, headers=headers)
     client.scope["root_path"] = mounted_at
     assert local_path(client.scope) == path or path == ""
     await serve_http(make_edge(FakeHost(), page=page), NotOurs(), client.call)

@@ -57,13 +57,13 @@ class TestBounds:
         assert [cache.get(seq, 1) is not None for seq in (1, 2, 3)] == [True, False, True]
 
     def test_the_sum_of_the_texts_is_bounded(self):
-        cache = MessageCache(max_bytes=100)
+        cache = MessageCache(max_bytes=3 * entry("x" * 30).weight)
         for seq in range(10):
             cache.put(seq, entry("x" * 30))
         assert len(cache) == 3
 
     def test_a_newer_version_takes_the_place_of_the_old_one(self):
-        cache = MessageCache(max_bytes=100)
+        cache = MessageCache(max_bytes=entry("x" * 60).weight)
         cache.put(1, entry("x" * 60))
         cache.put(1, CachedMessage(2, "y" * 60, None))
         assert (cache.get(1, 1), len(cache)) == (None, 1)

@@ -46,15 +46,17 @@ SELECT * FROM path ORDER BY seq DESC;
 -- name: recent_rows
 -- The end of a leaf's path, leaf first: min_recent messages, then as many as fit into max_bytes.
 WITH RECURSIVE path
-    (seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, version, place) AS (
-    SELECT seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, version, 1
+    (seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, version, place, total)
+    AS (
+    SELECT seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, version, 1,
+           cum_bytes
     FROM messages WHERE agent = :agent AND session = :session AND id = :leaf
     UNION ALL
     SELECT m.seq, m.id, m.parent_id, m.role, m.depth, m.bytes, m.tokens, m.cum_bytes, m.cum_tokens,
-           m.version, path.place + 1
+           m.version, path.place + 1, path.total
     FROM path JOIN messages m
       ON m.agent = :agent AND m.session = :session AND m.id = path.parent_id AND m.seq < path.seq
-    WHERE path.place < :min_recent OR :leaf_cum_bytes - m.cum_bytes + m.bytes <= :max_bytes
+    WHERE path.place < :min_recent OR path.total - m.cum_bytes + m.bytes <= :max_bytes
 )
 SELECT * FROM path ORDER BY seq DESC;
 
@@ -109,6 +111,7 @@ INSERT INTO messages (agent, session, id, parent_id, role, depth, bytes, tokens,
                       cum_tokens, version, created_at, content)
 VALUES (:agent, :session, :id, :parent_id, :role, :depth, :bytes, :tokens, :cum_bytes,
         :cum_tokens, 1, :created_at, :content)
+ON CONFLICT (agent, session, id) DO NOTHING
 RETURNING seq;
 
 -- name: replace_message
