@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any, cast
 
 import msgspec
@@ -17,7 +18,7 @@ from thinkwell.journal.turns import Trigger
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.sanitize import strip_reserved_metadata
-from thinkwell.messages.validate import check_message
+from thinkwell.messages.validate import ROLES, check_message
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import Admission, TurnRequest
 from thinkwell.turn.ticket import Ticket
@@ -46,7 +47,7 @@ async def accept_chat(
 
     Raises `ValueError` for messages that are none; nothing is stored then.
     """
-    messages = tuple(_incoming(message) for message in asked.messages)
+    messages = _read_messages(asked.messages, turns.parts.session.history.head_path.ids)
     async with turns.intake:  # two tabs at once: the second sees the first in line
         regenerate = asked.trigger == "regenerate-message" and messages
         plan = Plan() if regenerate else turns.plan(policy)
@@ -106,6 +107,23 @@ def read_client_tools(schemas: list[Any] | None) -> tuple[dict[str, Any], ...] |
                 continue
             found[made.name] = fields
     return tuple(found.values())
+
+
+def _read_messages(sent: list[Any], stored: Collection[str]) -> tuple[UIMessage, ...]:
+    """The client's list. Of what is stored only the id counts; the last may be an edited one."""
+    last = len(sent) - 1
+    return tuple(
+        message if index < last and _is_stored(message, stored) else _incoming(message)
+        for index, message in enumerate(sent)
+    )
+
+
+def _is_stored(message: Any, stored: Collection[str]) -> bool:
+    if not isinstance(message, dict):
+        return False
+    fields = cast("dict[str, Any]", message)
+    message_id = fields.get("id")
+    return isinstance(message_id, str) and message_id in stored and fields.get("role") in ROLES
 
 
 def _trailing_user_ids(messages: tuple[UIMessage, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from thinkwell.messages.message import Part, UIMessage, is_tool_part
 
-_ROLES = ("user", "assistant", "system")
+ROLES = ("user", "assistant", "system")
 
 
 def check_message(value: Any) -> UIMessage:
@@ -21,8 +21,8 @@ def check_message(value: Any) -> UIMessage:
     message_id = message.get("id")
     if not isinstance(message_id, str) or not message_id:
         raise ValueError("a message needs a non-empty string `id`")
-    if message.get("role") not in _ROLES:
-        raise ValueError(f"message {message_id!r} needs a `role`: one of {', '.join(_ROLES)}")
+    if message.get("role") not in ROLES:
+        raise ValueError(f"message {message_id!r} needs a `role`: one of {', '.join(ROLES)}")
     _check_parts(message.get("parts"), message_id)
     if "metadata" in message and not isinstance(message["metadata"], dict):
         raise ValueError(f"`metadata` of message {message_id!r} must be an object or left out")

@@ -9,13 +9,14 @@ read away from the event loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from thinkwell.core import json
 from thinkwell.core.errors import CorruptTreeError
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.cache import CachedMessage, MessageCache
+from thinkwell.session.head_path import HeadPath, window
 from thinkwell.session.rows import MessageRow, RecentHistory, StoredMessage
 from thinkwell.store.base import Params, Reader, Row, Store
 
@@ -32,6 +33,7 @@ class History:
     ) -> None:
         self.cache = cache
         self.scope: dict[str, str] = {"agent": agent_id, "session": session_id}
+        self.head_path = HeadPath()
         self._store = store
 
     async def row(self, message_id: str, reader: Reader | None = None) -> MessageRow | None:
@@ -77,15 +79,20 @@ class History:
         self, leaf_id: str | None = None, reader: Reader | None = None
     ) -> list[MessageRow]:
         """The path from the root to a leaf, [] for an unknown one. A broken tree raises."""
+        known = None if leaf_id or reader is not None else self.head_path.rows
+        if known is not None:
+            return list(known)
+        stamp = self.head_path.stamp
         leaf = await self.leaf(leaf_id, reader)
         if leaf is None:
             return []
-        rows = await self._rows(
-            "path_rows", {**self.scope, "leaf": leaf.id}, reader, long=leaf.depth > LONG_PATH
-        )
+        long = leaf.depth > LONG_PATH
+        rows = await self._rows("path_rows", {**self.scope, "leaf": leaf.id}, reader, long=long)
         if rows and rows[-1].parent_id is not None:
             raise _broken(rows[-1])
         rows.reverse()
+        if not leaf_id and reader is None and not long:
+            self.head_path.keep(rows, stamp)
         return rows
 
     async def recent(
@@ -97,23 +104,31 @@ class History:
         reader: Reader | None = None,
     ) -> RecentHistory:
         """The longest end of a path within `max_bytes`, at least `min_recent` messages of it."""
-        if not leaf_id:
-            head = await self.head(reader)
-            leaf_id = None if head is None else head.id
         limits = {"max_bytes": max_bytes, "min_recent": min_recent}
-        rows = await self._rows("recent_rows", {**self.scope, "leaf": leaf_id, **limits}, reader)
+        rows = await self._recent_rows(leaf_id, limits, reader)
         if not rows:
             return RecentHistory(messages=[], truncated=False, total_content_bytes=0)
-        total = rows[0].cum_bytes
-        rows.reverse()
         truncated = rows[0].parent_id is not None
         if truncated and rows[0].depth <= 1:
             raise _broken(rows[0])
         return RecentHistory(
             messages=await self.load(rows, reader),
             truncated=truncated,
-            total_content_bytes=total,
+            total_content_bytes=rows[-1].cum_bytes,
         )
+
+    async def _recent_rows(
+        self, leaf_id: str | None, limits: Mapping[str, int], reader: Reader | None
+    ) -> list[MessageRow]:
+        known = self.head_path.rows if reader is None else None
+        if known and leaf_id in (None, "", known[-1].id):
+            return window(known, **limits)
+        if not leaf_id:
+            head = await self.head(reader)
+            leaf_id = None if head is None else head.id
+        rows = await self._rows("recent_rows", {**self.scope, "leaf": leaf_id, **limits}, reader)
+        rows.reverse()
+        return rows
 
     async def load(
         self, rows: Sequence[MessageRow], reader: Reader | None = None

@@ -106,6 +106,8 @@ class Appended(msgspec.Struct, frozen=True, kw_only=True):
     """The row, new or old."""
     content: str = ""
     """What was written; empty if nothing was."""
+    stamp: int = 0
+    """Which write of the tree this was."""
 
 
 class RecentHistory(msgspec.Struct, frozen=True, kw_only=True):

@@ -69,6 +69,7 @@ class Session(MessageTree):
             if each.inserted:
                 entry = CachedMessage(each.row.version, each.content, json.loads(each.content))
                 self.cache.put(each.row.seq, entry)
+                self.history.head_path.extend(each)
 
     async def append_message(self, message: UIMessage, parent: Parent = AUTO) -> Appended:
         """Add a message below `parent`: the head (`AUTO`), nothing (None), or a message by id."""

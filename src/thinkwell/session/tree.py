@@ -34,6 +34,7 @@ class MessageTree:
     def __init__(self, history: History, clock: Clock) -> None:
         self.history = history
         self._scope = history.scope
+        self._changed = history.head_path.changed
         self._clock = clock
 
     async def append(self, tx: Transaction, message: UIMessage, parent: Parent = AUTO) -> Appended:
@@ -77,6 +78,7 @@ class MessageTree:
         if not rows:
             return 0
         head = await self.history.head(tx)
+        self._changed()
         for group in connected_groups(rows):
             gone = {**self._scope, "ids": json.dumps([row.id for row in group])}
             await tx.execute("shift_below_deleted", {**gone, "top": group[0].id})
@@ -93,12 +95,14 @@ class MessageTree:
         rows = [MessageRow.from_row(row) for row in found]
         head = await self.history.head(tx)
         ids = json.dumps([row.id for row in rows])
+        self._changed()
         await tx.execute("delete_messages", {**self._scope, "ids": ids})
         await self._move_head_from(tx, head, rows)
         return len(rows)
 
     async def clear(self, tx: Transaction) -> int:
         """Remove every message of the session; how many that were."""
+        self._changed()
         count = await tx.execute("clear_messages", self._scope)
         await tx.execute("touch_session", self._scope)
         return count
@@ -109,6 +113,7 @@ class MessageTree:
             raise SessionError(
                 f"No message has the id {message_id!r}, so it cannot be the active leaf."
             )
+        self._changed()
         await tx.execute("set_active_leaf", {**self._scope, "leaf": message_id})
 
     async def _put(
@@ -149,12 +154,13 @@ class MessageTree:
             return Appended(inserted=False, row=known)
         await tx.execute("touch_session", self._scope)
         row = MessageRow(seq=written["seq"], version=1, **place)
-        return Appended(inserted=True, row=row, content=draft.content)
+        return Appended(inserted=True, row=row, content=draft.content, stamp=self._changed())
 
     async def _replace(self, tx: Transaction, draft: Draft) -> bool:
         old = await self.history.row(draft.id, tx)
         if old is None:
             return False
+        self._changed()
         target = {**self._scope, "id": draft.id}
         await tx.execute(
             "replace_message",

@@ -191,8 +191,10 @@ async def _new_messages(
     messages = request.messages
     if not messages or request.new_ids:
         return set(), messages
-    rows = await parts.session.history.rows([message["id"] for message in messages], tx)
-    known = {row.id for row in rows}
+    history = parts.session.history
+    known = {message["id"] for message in messages if message["id"] in history.head_path.ids}
+    rows = await history.rows([m["id"] for m in messages if m["id"] not in known], tx)
+    known |= {row.id for row in rows}
     for turn in await unsettled_turns(tx, parts.owner.agent_id):
         known |= {message["id"] for message in turn.input}
     fresh = [message for message in messages if message["id"] not in known]

@@ -13,7 +13,7 @@ pytest-asyncio.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -164,13 +164,12 @@ class StoreContract:
         assert [row["id"] for row in rows] == ["s0", "s1", "s2", "s3", "s4"]
 
     async def test_a_row_that_breaks_a_unique_key_is_refused(self, store: Store) -> None:
-        """The second message with an id raises and its whole block is undone."""
-        async with store.transaction() as tx:
-            await tx.fetch_one("insert_message", _message("m1"))
+        """The second turn with an id raises and its whole block is undone."""
+        await _insert_turns(store, "t1")
         with pytest.raises(StoreError):
-            await _insert_both(store, "m2", "m1")
-        rows = await store.fetch_all("root_rows", {"agent": "a", "session": ""})
-        assert [row["id"] for row in rows] == ["m1"]
+            await _insert_turns(store, "t2", "t1")
+        rows = await store.fetch_all("unsettled_turns", {"agent": "a"})
+        assert [row["id"] for row in rows] == ["t1"]
 
     async def test_an_unknown_query_raises_and_names_it(self, store: Store) -> None:
         """Everywhere a query can be named."""
@@ -264,14 +263,13 @@ def _session(number: int) -> dict[str, Any]:
     return {"agent": "a", "session": f"s{number}"}
 
 
-def _message(message_id: str) -> dict[str, Any]:
-    sizes = dict.fromkeys(("depth", "bytes", "tokens", "cum_bytes", "cum_tokens"), 1)
-    place = {"agent": "a", "session": "", "id": message_id, "parent_id": None, "role": "user"}
-    return {**place, **sizes, "created_at": 1.0, "content": "{}"}
-
-
-async def _insert_both(store: Store, *ids: str) -> Sequence[str]:
+async def _insert_turns(store: Store, *ids: str) -> None:
+    empty = dict.fromkeys(
+        ("input", "options", "body", "client_tools", "message_id", "idempotency_key", "metadata",
+         "message_ids", "principal")
+    )  # fmt: skip
+    fixed = {"agent": "a", "trigger": "programmatic", "status": "accepted", "created_at": 1.0}
     async with store.transaction() as tx:
-        for message_id in ids:
-            await tx.fetch_one("insert_message", _message(message_id))
-    return ids
+        for turn_id in ids:
+            numbers = {"generation": 0, "continuation": 0}
+            await tx.execute("insert_turn", {**empty, **fixed, **numbers, "id": turn_id})

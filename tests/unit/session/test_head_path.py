@@ -1,0 +1,71 @@
+"""The kept path to the head is what the store would say (DESIGN §5: a turn costs the same)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from thinkwell.session.session import Session
+from thinkwell.store.sqlite import SqliteStore
+
+STEPS = ("append", "remember", "branch", "update", "delete", "pin", "clear", "lose", "read")
+
+
+def message(number: int) -> Any:
+    return {"id": f"m{number}", "role": "user", "parts": [{"type": "text", "text": "x" * number}]}
+
+
+class LostError(Exception):
+    """The transaction of a test that does not commit."""
+
+
+async def step(session: Session, store: SqliteStore, what: str, number: int) -> None:
+    known = [row.id for row in await session.history.path()]
+    match what:
+        case "append":
+            await session.append_message(message(number))
+        case "remember":
+            async with store.transaction() as tx:
+                added = [await session.append(tx, message(number))]
+            session.remember(added)
+        case "branch":
+            await session.append_message(message(number), known[0] if known else None)
+        case "update" if known:
+            await session.update_message({**message(number * 3), "id": known[-1]})
+        case "delete" if known:
+            await session.delete_messages([known[number % len(known)]])
+        case "pin" if known:
+            await session.set_active_leaf(known[number % len(known)])
+        case "clear" if number % 5 == 0:
+            await session.clear_messages()
+        case "lose":
+            with pytest.raises(LostError):
+                async with store.transaction() as tx:
+                    await session.append(tx, message(number))
+                    raise LostError
+        case _:
+            await session.get_history()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.sampled_from(STEPS), max_size=14))
+async def test_whatever_happens_it_is_the_path_of_a_fresh_reader(steps: list[str]):
+    store = SqliteStore(":memory:")
+    await store.open()
+    session = Session(store, "a/x")
+    try:
+        for number, what in enumerate(steps, start=1):
+            await step(session, store, what, number)
+            fresh = Session(store, "a/x")
+            assert await session.history.path() == await fresh.history.path()
+            for max_bytes in (0, 150, 10_000):
+                ours = await session.get_recent_history(max_bytes, 2)
+                theirs = await fresh.get_recent_history(max_bytes, 2)
+                assert [m.id for m in ours.messages] == [m.id for m in theirs.messages]
+                assert ours.total_content_bytes == theirs.total_content_bytes
+                assert ours.truncated == theirs.truncated
+    finally:
+        await store.close()
