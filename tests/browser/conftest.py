@@ -1,16 +1,36 @@
-"""A real Chromium."""
+"""One real Chromium for all tests; every test has its own pages and, with the hooks, a site."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from collections.abc import AsyncIterator
+import subprocess
+from collections.abc import AsyncIterator, Iterator
 from importlib import resources
+from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
+
+from tests.browser.hooks.site import DIST, ScriptedSite
 
 PLACES = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--disable-extensions",
+    "--disable-component-update",
+    "--disable-background-networking",
+    "--no-first-run",
+    # A tab behind another one runs like the one in front: both belong to the scenario.
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+)
+expect.set_options(timeout=30_000)
 
 
 def chromium() -> str:
@@ -20,18 +40,37 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(autouse=True)
-def _the_page_is_built() -> None:
-    built = resources.files("thinkwell.server") / "page" / "app.js"
-    assert built.is_file(), "the browser tests need the page: run `make page`"
+@pytest.fixture(scope="session")
+def devtools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the browser. It outlives the event loop of a test, so it is no async thing."""
+    profile = tmp_path_factory.mktemp("profile")
+    log = profile / "stderr.txt"
+    options = [*OPTIONS, "--remote-debugging-port=0", f"--user-data-dir={profile}"]
+    with log.open("wb") as errors:
+        process = subprocess.Popen([chromium(), *options, "about:blank"], stderr=errors)
+    try:
+        yield _address(process, log)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    while process.poll() is None:
+        if found := re.search(r"listening on (ws://\S+)\n", log.read_text(errors="replace")):
+            return found[1]
+        try:
+            process.wait(0.05)
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError(f"Chromium did not start: {log.read_text(errors='replace')}")
 
 
 @pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
+async def browser(devtools: str) -> AsyncIterator[Browser]:
+    """The browser, for one test; what the test opened is closed at its end."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
-        )
+        browser = await playwright.chromium.connect_over_cdp(devtools)
         yield browser
         await browser.close()
 
@@ -39,9 +78,22 @@ async def browser() -> AsyncIterator[Browser]:
 @pytest.fixture
 async def page(browser: Browser) -> AsyncIterator[Page]:
     """A page whose every error fails the test."""
-    page = await browser.new_page()
+    built = resources.files("thinkwell.server") / "page" / "index.html"
+    assert built.is_file(), "the browser tests need the page: run `make page`"
+    context = await browser.new_context()
+    page = await context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda line: problems.append(line.text) if line.type == "error" else None)
     yield page
     assert problems == []
+    await context.close()
+
+
+@pytest.fixture
+async def site(browser: Browser) -> AsyncIterator[ScriptedSite]:
+    """Bare pages on the npm hooks, in front of agents that say what the test wrote down."""
+    assert (DIST / "ai-chat.js").is_file(), "the hook tests need their pages: run `make node-tests`"
+    async with ScriptedSite(browser) as site:
+        yield site
+        site.model.assert_complete()

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
-from thinkwell import Think, tool
+from thinkwell import Think, rpc, tool
 from thinkwell.hooks.answers import Allow, Block, Substitute
+from thinkwell.messages.message import user_message
 from thinkwell.messages.model_messages import AssistantMessage, TextContent, UserMessage
 from thinkwell.models import base
 from thinkwell.testing import Gate, ScriptedModel
@@ -71,6 +72,43 @@ class RefAgent(Think):
     async def dangerous(self, target: str) -> str:
         """Must be allowed."""
         return f"destroyed {target}"
+
+    @rpc
+    async def echo(self, value: Any) -> dict[str, Any]:
+        return {"echoed": value}
+
+    @rpc
+    async def boom(self) -> None:
+        raise RuntimeError("callable exploded")
+
+    async def notCallable(self) -> None:  # noqa: N802 - the recorded name
+        """Clients may not call it."""
+
+    @rpc(name="streamNumbers", streaming=True)
+    async def stream_numbers(self, stream: Any, n: int) -> None:
+        for i in range(n):
+            stream.send({"i": i})
+        stream.end({"total": n})
+
+    @rpc(name="streamFail", streaming=True)
+    async def stream_fail(self, stream: Any) -> None:
+        stream.send(1)
+        raise RuntimeError("stream exploded")
+
+    @rpc
+    async def bump(self) -> int:
+        state = {**self.state, "counter": self.state["counter"] + 1}
+        await self.set_state(state)
+        return state["counter"]
+
+    @rpc
+    async def say(self, said: str) -> dict[str, str]:
+        result = await self.save_messages([user_message("made-by-say", said)])
+        return {"requestId": result.request_id, "status": result.status}
+
+    def validate_state_change(self, state: Any, source: Any) -> None:
+        if state["note"] == "bad":
+            raise ValueError("this note is refused")
 
     async def before_tool_call(self, ctx: Any) -> Any:
         if ctx.tool_name == "blocked":

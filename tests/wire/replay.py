@@ -21,7 +21,7 @@ import aiohttp
 from tests.wire.ref_agents import Pace
 
 TRACES = Path(__file__).parent / "traces"
-PATIENCE = 10.0
+PATIENCE = 30.0
 LAST_PROBE = "last-one"
 
 
@@ -79,6 +79,7 @@ class Heard:
             "id": "assistant" if value.get("role") == "assistant" else None,
             "messageId": "assistant" if "messageId" in value else None,
             "approvalId": "approval" if "approvalId" in value else None,
+            "requestId": "request" if "requestId" in value else None,
         }
         if value.get("type") in HAVE_REQUEST_ID or value.get("role") == "user":
             kind = "user" if "role" in value else "request"
@@ -120,6 +121,9 @@ class Player:
         self._sockets: dict[str, aiohttp.ClientWebSocketResponse] = {}
         self.heard = Heard(trace)
 
+    async def _leave(self, session: aiohttp.ClientSession, event: dict[str, Any]) -> None:
+        raise AssertionError(f"this recording needs another player: {event}")
+
     async def play(self) -> Heard:
         """Everything, or as much as was answered in time: the comparison shows what is missing."""
         async with aiohttp.ClientSession() as session:
@@ -134,6 +138,8 @@ class Player:
         if event.get("event") == "ws-connect":
             address = f"{self._server.url}{_address(self._trace, event['conn'])}?_pk={event['t']}"
             self._sockets[event["conn"]] = await session.ws_connect(address)
+        elif "event" in event:
+            await self._leave(session, event)
         elif event.get("dir") == "c2s":
             frame = self.heard.in_words_of(self._reference, event["json"])
             await self._sockets[event["conn"]].send_json(frame)
@@ -159,6 +165,32 @@ class Player:
         if isinstance(body, dict) and body["type"] == "tool-output-available":
             self._server.added.set()
         return frame
+
+
+class ReconnectPlayer(Player):
+    """Plays a recording in which a tab drops out while the answer is streamed.
+
+    What the next tab is replayed was said while nobody listened. So a witness nobody else hears of
+    listens until that much is durable; only then does the recording go on.
+    """
+
+    async def _leave(self, session: aiohttp.ClientSession, event: dict[str, Any]) -> None:
+        left: Any = self._sockets.pop(event["conn"])
+        left._conn.transport.abort()  # as if the cable was cut: no close frame
+        missed = [e["json"] for e in self._trace["frames"] if e.get("json", {}).get("replay")]
+        deltas = [frame for frame in missed if '"delta":"w' in frame["body"]]
+        for frame in deltas:
+            self._expect({**frame, "replay": False})
+        path = _address(self._trace, event["conn"])
+        async with session.ws_connect(f"{self._server.url}{path}") as witness:
+            await _listen_for(witness, deltas[-1])
+
+
+async def _listen_for(socket: aiohttp.ClientWebSocketResponse, last: dict[str, Any]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        await socket.send_json({"type": "cf_agent_stream_resume_ack", "id": last["id"]})
+        while (await socket.receive_json()).get("body") != last["body"]:
+            pass
 
 
 class ContinuationPlayer(Player):
@@ -205,7 +237,8 @@ class Served:
 
 
 def _events(trace: dict[str, Any]) -> list[dict[str, Any]]:
-    events = [*trace["frames"], *trace.get("http", []), *trace.get("notes", [])]
+    frames = [event for event in trace["frames"] if event.get("event") != "ws-close"]
+    events = [*frames, *trace.get("http", []), *trace.get("notes", [])]
     return sorted(events, key=lambda event: event["t"])
 
 

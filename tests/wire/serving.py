@@ -19,8 +19,12 @@ class _Server(uvicorn.Server):
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self.listening.set()
+        try:
+            await super().startup(sockets=sockets)
+        except SystemExit as error:  # it would end the whole run, not just this test
+            raise AssertionError("the server did not start: see its log") from error
+        finally:
+            self.listening.set()
 
 
 @asynccontextmanager
@@ -30,6 +34,8 @@ async def serving(app: AsgiApp) -> AsyncIterator[str]:
     task = asyncio.get_running_loop().create_task(server.serve())
     try:
         await server.listening.wait()
+        if not server.started:
+            await task
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True

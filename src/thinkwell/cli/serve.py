@@ -23,6 +23,7 @@ from thinkwell.core.errors import ThinkwellError
 from thinkwell.server.app import App
 from thinkwell.server.asgi import AsgiApp
 from thinkwell.server.edge import MAX_FRAME_BYTES
+from thinkwell.server.joined_socket import JoinedWebSocket
 
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})
 
@@ -64,7 +65,7 @@ def server_config(app: AsgiApp, *, host: str, port: int) -> uvicorn.Config:
         host=host,
         port=port,
         lifespan="on",
-        ws="websockets-sansio",
+        ws=JoinedWebSocket,
         ws_per_message_deflate=False,
         ws_max_size=int(getattr(app, "max_frame_bytes", MAX_FRAME_BYTES)),
         log_level="warning",

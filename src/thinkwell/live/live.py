@@ -130,7 +130,7 @@ class Live:
         if not len(self.watchers):
             return
         audience = frozenset(self.watchers)  # whoever connects from here on has seen no stream
-        if record.status != "skipped":
+        if record.status != "skipped" and record.stop_reason != "cleared":
             await self._show_result()
         saw = audience if stream is not None and stream.flows else frozenset[Watcher]()
         self._send_end(record, error, origin, saw)

@@ -61,12 +61,15 @@ class Topic(msgspec.Struct, frozen=True):
     """What the name or the description of a fitting tool contains, the best first."""
     in_browser: bool = False
     """Whether the client brings the tool."""
+    given: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
+    """Values for parameters, by their names, that do not follow from what people say."""
 
 
 def _asks(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
+QUESTION = {"question": "Which season do you like best?", "options": ["spring", "autumn"]}
 TOPICS = (
     Topic("weather", _asks(r"\b(?:weather|rain|sunny|temperature|forecast)"), ("weather",)),
     Topic("deletion", _asks(r"\b(?:delete|remove|throw away)\b"), ("delete", "remove")),
@@ -76,6 +79,7 @@ TOPICS = (
     Topic("counter", _asks(r"\b(?:counter|count up)\b"), ("count",)),
     Topic("theme", _asks(r"\b(?:theme|dark|light) ?(?:mode|theme)?\b"), ("theme",), True),
     Topic("browser", _asks(r"\bbrowser\b"), ("browser",), True),
+    Topic("question", _asks(r"\bask me\b"), ("ask_user",), True, QUESTION),
     Topic("time", _asks(r"\b(?:time|clock|date|day is it)\b"), ("time",)),
 )
 
@@ -183,7 +187,7 @@ def _tool_use(text: str, tools: Sequence[ToolSpec]) -> Plan | None:
             continue
         spec = find_tool(topic, tools)
         if spec is not None:
-            calls = _calls(spec, text)
+            calls = _calls(spec, topic, text)
             thought = f"This is about the {topic.name}, and the tool {spec.name} can help."
             if len(calls) > 1:
                 thought += f" I ask it about {len(calls)} places at once."
@@ -197,14 +201,18 @@ def _tool_use(text: str, tools: Sequence[ToolSpec]) -> Plan | None:
     return None
 
 
-def _calls(spec: ToolSpec, text: str) -> tuple[PlannedCall, ...]:
+def _calls(spec: ToolSpec, topic: Topic, text: str) -> tuple[PlannedCall, ...]:
     """One call, or one for each place if the tool takes a place."""
     properties = cast("Mapping[str, Mapping[str, Any]]", spec.input_schema.get("properties", {}))
     found = _PLACES.search(text)
     places = list(dict.fromkeys(_BETWEEN.split(found[1])))[:MAX_PLACES] if found else []
     if not any(_is_place(name) for name in properties):
         places = []
-    return tuple(PlannedCall(spec.name, _arguments(spec, text, place)) for place in places or [""])
+    given = {name: value for name, value in topic.given.items() if name in properties}
+    return tuple(
+        PlannedCall(spec.name, {**_arguments(spec, text, place), **given})
+        for place in places or [""]
+    )
 
 
 def _arguments(spec: ToolSpec, text: str, place: str) -> dict[str, Any]:

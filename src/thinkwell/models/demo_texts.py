@@ -21,9 +21,7 @@ GREETING = (
 TRIES = (
     Try("- **Markdown**: `Show me markdown`. A list, a table and code, word by word."),
     Try("- **Thinking aloud**: `What is 17 times 23?` The thought comes before the answer."),
-    Try(
-        "- **A tool**: `What is the weather in Paris?` Its card has input and output.", "weather"
-    ),
+    Try("- **A tool**: `What is the weather in Paris?` Its card has input and output.", "weather"),
     Try("- **Two tools at once**: `Compare the weather in Paris and Tokyo`.", "weather"),
     Try("- **Progress**: `Build the report`. A slow tool says how far it is.", "report"),
     Try(
@@ -35,6 +33,7 @@ TRIES = (
         "- **Tools of your browser**: `Which browser is this?` or `Switch to the dark theme`.",
         "browser",
     ),
+    Try("- **A question to you**: `Ask me something`. The answer waits for yours.", "question"),
     Try("- **State**: `Note that the milk is out`. Every open tab sees it.", "notes"),
     Try(
         "- **Versions**: `Roll the dice`, then regenerate the answer and switch between the two. "

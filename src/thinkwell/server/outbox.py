@@ -1,8 +1,8 @@
 """Frames waiting for one socket.
 
 An outbox is the `FrameSink` the host gets: it never blocks and never raises. `write` is the body
-of the connection's writer task. A client that cannot keep up is cut off instead of filling the memory;
-its agent goes on and the client resumes from the journal when it reconnects.
+of the connection's writer task. A client that cannot keep up is cut off instead of filling the
+memory; its agent goes on and the client resumes from the journal when it reconnects.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 
-from thinkwell.server.asgi import Send
+from thinkwell.server.asgi import Message, Send
 
+EXTENSION = "thinkwell.texts"
+"""In the scope's extensions: the server takes several texts in one message."""
+MOST_JOINED = 64
 MAX_FRAMES = 10_000
 MAX_CHARACTERS = 8 * 1024 * 1024
 
@@ -55,17 +58,28 @@ class Outbox:
         self._frames.clear()
         self._filled.set()
 
-    async def write(self, send: Send) -> None:
-        """Send frames in order until the outbox is closed or the socket fails."""
+    async def write(self, send: Send, *, joined: bool = False) -> None:
+        """Send frames in order until the outbox is closed or the socket fails.
+
+        `joined`: the server takes several texts at once.
+        """
         frames = self._frames
         while not self._closed:
             while frames:
-                frame = frames.popleft()
-                self._characters -= len(frame)
-                await send({"type": "websocket.send", "text": frame})
+                await send(self._next(joined=joined))
             if self._farewell is not None:
                 code, reason = self._farewell
                 await send({"type": "websocket.close", "code": code, "reason": reason})
                 return
             self._filled.clear()
             await self._filled.wait()
+
+    def _next(self, *, joined: bool) -> Message:
+        frames = self._frames
+        if not joined or len(frames) == 1:
+            frame = frames.popleft()
+            self._characters -= len(frame)
+            return {"type": "websocket.send", "text": frame}
+        batch = [frames.popleft() for _ in range(min(len(frames), MOST_JOINED))]
+        self._characters -= sum(map(len, batch))
+        return {"type": "websocket.send", "texts": batch}

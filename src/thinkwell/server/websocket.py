@@ -12,6 +12,7 @@ Contract: frames from the client reach the host one by one, in order, after the 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import suppress
 
@@ -27,7 +28,7 @@ from thinkwell.host.client import AgentAddress, Connection
 from thinkwell.server.access import Admitted, Denied
 from thinkwell.server.asgi import PLAIN, Call, Send
 from thinkwell.server.edge import Edge, agent_request
-from thinkwell.server.outbox import Outbox
+from thinkwell.server.outbox import EXTENSION, Outbox
 from thinkwell.server.routing import Route, RouteMatch, UnknownClass
 
 log = logging.getLogger("thinkwell.server")
@@ -38,6 +39,8 @@ TRY_AGAIN_LATER = 1013
 REFUSED = 4000
 """Plus an HTTP status: a close that clients do not answer with another try."""
 LONGEST_REASON = 120
+FAREWELL_TIMEOUT = 1.0
+"""Seconds a client that is cut off gets to hear of it."""
 
 
 async def serve_websocket(edge: Edge, match: RouteMatch, call: Call) -> None:
@@ -98,8 +101,7 @@ async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call) -> Non
     send = call.send
     await send({"type": "websocket.accept"})
     outbox, tasks = Outbox(), TaskOwner("socket")
-    tasks.spawn(_write(outbox, send), name="writer")
-    tasks.spawn(_cut_off(outbox, send), name="overflow")
+    tasks.spawn(_write(outbox, call), name="writer")
     try:
         address = AgentAddress(route.class_name, route.name)
         opening = agent_request(admitted.request, route, admitted.principal)
@@ -111,7 +113,11 @@ async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call) -> Non
             outbox.discard()
             await _report(error, send)
         else:
-            await _read(connection, call, edge.max_frame_bytes)
+            reading = tasks.spawn(_read(connection, call, edge.max_frame_bytes), name="reader")
+            too_slow = tasks.spawn(outbox.overflowed.wait(), name="overflow")
+            await asyncio.wait([reading, too_slow], return_when=asyncio.FIRST_COMPLETED)
+            if too_slow.done():
+                await _cut_off(send)
     finally:
         outbox.discard()
         await tasks.close()
@@ -162,14 +168,15 @@ def _is_too_big(data: str | bytes, limit: int) -> bool:
     return len(data) * 4 > limit and len(data.encode()) > limit
 
 
-async def _write(outbox: Outbox, send: Send) -> None:
+async def _write(outbox: Outbox, call: Call) -> None:
     # ASGI servers raise an OSError when the client has gone; the reader hears of it as well.
     with suppress(OSError):
-        await outbox.write(send)
+        await outbox.write(call.send, joined=EXTENSION in call.scope.get("extensions", {}))
 
 
-async def _cut_off(outbox: Outbox, send: Send) -> None:
-    await outbox.overflowed.wait()
+async def _cut_off(send: Send) -> None:
     log.warning("a client was too slow and is disconnected")
-    with suppress(OSError):
-        await send({"type": "websocket.close", "code": TRY_AGAIN_LATER, "reason": "too slow"})
+    # A client that reads nothing cannot be told either; then the socket just goes.
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(FAREWELL_TIMEOUT):
+            await _close(send, TRY_AGAIN_LATER, "too slow")

@@ -236,7 +236,9 @@ def _kept(turn: RunningTurn) -> UIMessage:
 async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
     """A clear was faster: nothing of this turn is kept (spec/02 §3.7)."""
     turn.record = msgspec.structs.replace(turn.record, status="skipped", stop_reason="cleared")
-    await turn.parts.output.ended(turn.record, None)
+    # For whoever has seen something of it, it was stopped.
+    status = "aborted" if turn.log.written else "skipped"
+    await turn.parts.output.ended(msgspec.structs.replace(turn.record, status=status), None)
     return TurnOutcome(record=turn.record, message=turn.empty_answer(), cleared=True)
 
 

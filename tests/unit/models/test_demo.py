@@ -52,6 +52,7 @@ CLOCK = spec("now", "Tells the time.")
 THEME = spec("set_theme", "", "theme", theme={"enum": ["light", "dark", "system"]})
 BROWSER = spec("get_browser_info", "About the browser.")
 NOTES = spec("add_note", "", "text", text={"type": "string"})
+ASK = spec("ask_user", "", "question", question={"type": "string"}, options={"type": "array"})
 BUILD = spec("build_report", "Builds the report.")
 DELETE = spec("delete_report", "Deletes the report.")
 DICE = spec("roll_dice")
@@ -145,13 +146,13 @@ class TestThingsToTry:
 
     async def test_it_says_that_a_browser_is_needed_for_the_tools_of_a_browser(self):
         assert "Open the page" in text_of(await answer("What can you do?"))
-        assert "Open the page" not in text_of(await answer("What can you do?", BROWSER))
+        assert "Open the page" not in text_of(await answer("What can you do?", BROWSER, ASK))
 
     async def test_each_quoted_sentence_does_something(self):
-        tools = (WEATHER, BUILD, DELETE, NOTES, DICE, BROWSER, THEME)
+        tools = (WEATHER, BUILD, DELETE, NOTES, DICE, BROWSER, THEME, ASK)
         listed = text_of(await answer("What can you do?", *tools)).splitlines()[2:]
         sentences = [line.split("`")[1] for line in listed if "picture" not in line]
-        assert len(sentences) == 12
+        assert len(sentences) == 13
         for sentence in sentences:
             events = await answer(sentence, *tools)
             assert "That is all I know" not in text_of(events), sentence
@@ -185,6 +186,11 @@ class TestTools:
         events = await answer("Switch to the dark theme", WEATHER)
         assert calls_of(events) == []
         assert "this client offers none" in text_of(events)
+
+    async def test_a_question_to_the_person_has_answers_to_choose_from(self):
+        [(name, given)] = await called("Ask me something", ASK)
+        assert name == "ask_user"
+        assert sorted(given) == ["options", "question"]
 
     async def test_a_note_holds_what_was_said(self):
         assert await called("Note that the milk is out.", NOTES) == [

@@ -113,7 +113,7 @@ async def test_a_client_that_does_not_read_is_cut_off(
         for _ in range(3):
             host.sink.send(["frame", "frame"])
         assert (await client.next())["code"] == 1013
-        assert not host.connection.closed.is_set()
+        await host.connection.closed.wait()
 
 
 async def test_a_frame_above_the_limit_closes_with_1009(host: FakeHost):

@@ -1,0 +1,43 @@
+// Is the agent reachable? Before the first contact, while it lasts, and after it was lost.
+import { useEffect, useState } from "react";
+
+export type Connection = "connecting" | "open" | "lost";
+
+interface Socket {
+  readyState: number;
+  addEventListener: (type: "open" | "close", listener: () => void) => void;
+  removeEventListener: (type: "open" | "close", listener: () => void) => void;
+}
+
+export function useConnection(socket: Socket): Connection {
+  const [connection, setConnection] = useState<Connection>("connecting");
+  useEffect(() => {
+    const onOpen = () => setConnection("open");
+    const onClose = () => setConnection((before) => (before === "connecting" ? before : "lost"));
+    if (socket.readyState === WebSocket.OPEN) onOpen();
+    socket.addEventListener("open", onOpen);
+    socket.addEventListener("close", onClose);
+    return () => {
+      socket.removeEventListener("open", onOpen);
+      socket.removeEventListener("close", onClose);
+    };
+  }, [socket]);
+  return connection;
+}
+
+/** The stored transcript. A server that is away is asked again: the page waits for it. */
+export async function loadMessages<M>({ url }: { url?: string }): Promise<M[]> {
+  if (!url) return [];
+  const address = new URL(url);
+  address.pathname += "/get-messages";
+  for (let pause = 500; ; pause = Math.min(pause * 2, 5000)) {
+    try {
+      const response = await fetch(address);
+      if (!response.ok) return [];
+      const body: unknown = await response.json();
+      return Array.isArray(body) ? (body as M[]) : [];
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  }
+}

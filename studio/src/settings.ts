@@ -1,0 +1,16 @@
+// What the server wrote into the page: which agents there are and where they live.
+interface Written {
+  agents?: string[];
+  prefix?: string;
+  root?: string;
+}
+
+const element = document.getElementById("settings");
+const written = (element ? JSON.parse(element.textContent || "{}") : {}) as Written;
+
+/** Path the app is mounted at, without a slash at its end. */
+export const root = written.root ?? "";
+/** Names of the agents as they stand in addresses. */
+export const agents: readonly string[] = written.agents?.length ? written.agents : ["assistant"];
+/** First part of every agent's path. */
+export const prefix = `${root}/${written.prefix ?? "agents"}`.replace(/^\/+/, "");

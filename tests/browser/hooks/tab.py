@@ -1,0 +1,82 @@
+"""One browser tab on a bare page: what a person does there, and what they see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.async_api import ConsoleMessage, Locator, Page, expect
+
+LOST_LINE = "WebSocket connection to"
+"""How Chromium complains about a socket that was cut off."""
+
+
+class Tab:
+    """A tab. Every error the page shows on its console counts as a problem of the test."""
+
+    def __init__(self, page: Page, bundle: str) -> None:
+        self.page = page
+        self.bundle = bundle
+        self.problems: list[str] = []
+        self._forgiven: tuple[str, ...] = ()
+        page.on("pageerror", lambda error: self._complain(str(error)))
+        page.on("console", self._on_console)
+
+    def forgive(self, *texts: str) -> None:
+        """Complaints with one of these texts are part of the scenario, e.g. a lost line."""
+        self._forgiven += texts
+
+    def _on_console(self, line: ConsoleMessage) -> None:
+        if line.type == "error":
+            self._complain(line.text)
+
+    def _complain(self, text: str) -> None:
+        if not any(forgiven in text for forgiven in self._forgiven):
+            self.problems.append(text)
+
+    @property
+    def bubbles(self) -> Locator:
+        return self.page.locator("article")
+
+    @property
+    def answers(self) -> Locator:
+        return self.page.locator("article[data-role=assistant]")
+
+    @property
+    def status(self) -> Locator:
+        return self.page.get_by_label("Status")
+
+    async def connected(self) -> None:
+        """Wait until the page knows whom it talks to; a page without a socket knows at once."""
+        await expect(
+            self.page.locator("#root[data-connected], #root [data-connected]")
+        ).to_have_count(1)
+
+    async def say(self, words: str) -> None:
+        await self.write(words)
+        await self.press("Send")
+
+    async def write(self, words: str) -> None:
+        """Type into the field without sending."""
+        await self.page.get_by_label("Message").fill(words)
+
+    async def press(self, name: str) -> None:
+        # Not `click()`: that waits for frames, which a tab behind another one draws once a second.
+        await self.page.get_by_role("button", name=name, exact=True).dispatch_event("click")
+
+    async def shows(self, *bubbles: str) -> None:
+        """Exactly these bubbles, in this order, and nothing twice."""
+        await expect(self.bubbles).to_have_text(list(bubbles))
+
+    async def rests_with(self, *bubbles: str) -> None:
+        """Exactly these bubbles, and nothing goes on any more."""
+        await expect(self.status).to_have_text("ready")
+        await self.shows(*bubbles)
+        # Once more, because the two above are two moments.
+        await expect(self.status).to_have_text("ready")
+
+    async def label(self, name: str) -> str:
+        return await self.page.get_by_label(name).inner_text()
+
+    async def run(self, script: str, argument: Any = None) -> Any:
+        """Run a script in the page and give its value."""
+        return await self.page.evaluate(script, argument)

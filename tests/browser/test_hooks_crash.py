@@ -1,0 +1,104 @@
+"""`kill -9` of the server in the middle of an answer: what a person in front of it sees (§12)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.browser.hooks.killable import KillableSite
+from tests.browser.hooks.script import HOOKS, MARKS
+from tests.browser.hooks.tab import LOST_LINE
+from tests.crash.plan import read_plan
+
+pytestmark = MARKS
+
+REFUSED = "net::ERR_"
+"""How Chromium complains about a server that is not there."""
+
+
+@pytest.fixture
+async def site(browser: Browser, tmp_path: Path) -> AsyncIterator[KillableSite]:
+    async with KillableSite(browser, tmp_path) as site:
+        yield site
+
+
+@HOOKS
+async def test_an_answer_goes_on_after_the_server_was_killed(site: KillableSite, hooks: str):
+    """Cases 48 and 72: one bubble, every word once, while the page stays open."""
+    question = "long|say:20,hold:middle,say:20"
+    answer = read_plan(question).text
+    site.world.hold("middle")
+    tab = await site.tab(hooks)
+    tab.forgive(LOST_LINE, REFUSED)
+    await tab.say(question)
+    half = answer[: answer.index("long.0.20")]
+    await tab.shows(f"user: {question}", f"assistant: {half}")
+    await site.kill()
+    await expect(tab.bubbles).to_have_count(2)
+    await site.serve()
+    await tab.shows(f"user: {question}", f"assistant: {half}")
+    site.world.release("middle")
+    await site.everywhere(tab, f"user: {question}", f"assistant: {answer}")
+
+
+@HOOKS
+async def test_a_page_opened_after_the_crash_sees_the_whole_answer(site: KillableSite, hooks: str):
+    """The page is gone with the server; whoever comes back finds the turn at work or done."""
+    question = "tools|say:5,pure;say:10,hold:middle,say:10"
+    plan = read_plan(question)
+    site.world.hold("middle")
+    tab = await site.tab(hooks)
+    tab.forgive(LOST_LINE, REFUSED)
+    await tab.say(question)
+    await expect(tab.answers).to_contain_text("tools.1.9")
+    await tab.page.close()
+    await site.kill()
+    site.world.release("middle")
+    await site.serve()
+    tab = await site.tab(hooks)
+    called = 'pure output-available {"note":"tools.0.0"} "did tools.0.0"'
+    said = [step.text.strip() for step in plan.steps]
+    shown = f"assistant: {said[0]} | {called} | {said[1]}"
+    await site.everywhere(tab, f"user: {question}", shown)
+
+
+@HOOKS
+async def test_a_call_that_waits_for_a_person_waits_through_a_crash(site: KillableSite, hooks: str):
+    """§11.14: nothing is lost while somebody decides; the call runs once."""
+    question = "ask|say:5,once;say:5"
+    plan = read_plan(question)
+    tab = await site.tab(hooks, agent="careful")
+    tab.forgive(LOST_LINE, REFUSED)
+    await tab.say(question)
+    said = [step.text.strip() for step in plan.steps]
+    note = '{"note":"ask.0.0"}'
+    asked = f"assistant: {said[0]} | once approval-requested {note}"
+    await tab.rests_with(f"user: {question}", asked)
+    await site.kill()
+    await site.serve()
+    await tab.rests_with(f"user: {question}", asked)
+    await tab.press("Allow once")
+    done = f'once output-available {note} "did ask.0.0"'
+    await tab.rests_with(f"user: {question}", f"assistant: {said[0]} | {done} | {said[1]}")
+    assert len(site.world.effects("ask.0.0")) == 1
+
+
+async def test_plain_use_chat_finds_the_whole_answer_after_a_crash(site: KillableSite):
+    """§14.5: the broken request is an error on the page; a reload resumes the turn."""
+    question = "long|say:20,hold:middle,say:20"
+    answer = read_plan(question).text
+    site.world.hold("middle")
+    tab = await site.tab("use-chat")
+    tab.forgive(REFUSED)
+    await tab.say(question)
+    await expect(tab.answers).to_contain_text("long.0.19")
+    await site.kill()
+    await expect(tab.status).to_have_text("error")
+    await site.serve()
+    await tab.page.reload()
+    await expect(tab.answers).to_contain_text("long.0.19")
+    site.world.release("middle")
+    await site.everywhere(tab, f"user: {question}", f"assistant: {answer}")

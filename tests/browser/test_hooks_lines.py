@@ -1,0 +1,159 @@
+"""Reloads, second tabs and lost lines through the unmodified hooks (spec/01 §2, §10)."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from tests.browser.hooks.script import FIRST, HOOKS, MARKS, SECOND, speech
+from tests.browser.hooks.site import ScriptedSite
+from tests.browser.hooks.tab import LOST_LINE
+from thinkwell.testing import Gate, call, reasoning
+
+pytestmark = MARKS
+
+WHOLE = f"assistant: {FIRST}{SECOND}"
+
+
+@HOOKS
+async def test_a_reload_in_the_middle_goes_on_where_it_was(site: ScriptedSite, hooks: str):
+    """Case 38."""
+    gate = Gate()
+    site.model.add(speech(FIRST, gate, SECOND))
+    tab = await site.tab(hooks)
+    await tab.say("hello")
+    await gate.reached()
+    for _ in range(3):
+        await tab.shows("user: hello", f"assistant: {FIRST}")
+        await tab.page.reload()
+    await tab.shows("user: hello", f"assistant: {FIRST}")
+    gate.open()
+    await site.everywhere(tab, "user: hello", WHOLE)
+
+
+@HOOKS
+async def test_a_reload_before_the_first_word_waits_for_it(site: ScriptedSite, hooks: str):
+    """Case 43: accepted, but nothing has been said yet."""
+    gate = Gate()
+    site.model.add([gate, *speech(FIRST)])
+    tab = await site.tab(hooks)
+    await tab.say("hello")
+    await gate.reached()
+    await tab.page.reload()
+    await tab.connected()
+    # The answer may have begun without a word, so there may be an empty bubble, or none yet.
+    await expect(tab.page.locator("article[data-role=user]")).to_have_text(["user: hello"])
+    await expect(tab.page.get_by_text("word1")).to_have_count(0)
+    gate.open()
+    await site.everywhere(tab, "user: hello", f"assistant: {FIRST}")
+
+
+@HOOKS
+async def test_a_second_tab_joins_in_the_middle(site: ScriptedSite, hooks: str):
+    """Cases 38 and 41: it catches up and follows; both end alike."""
+    gate = Gate()
+    site.model.add([reasoning("well now"), call("get_weather", {"city": "Oslo"})])
+    site.model.add(speech(FIRST, gate, SECOND))
+    tab = await site.tab(hooks)
+    await tab.say("hello")
+    await gate.reached()
+    other = await site.tab(hooks)
+    weather = 'get_weather output-available {"city":"Oslo"} {"sky":"Oslo is sunny"}'
+    said = f"assistant: (well now) | {weather} | {FIRST}"
+    await other.shows("user: hello", said)
+    gate.open()
+    await other.rests_with("user: hello", said + SECOND)
+    await site.everywhere(tab, "user: hello", said + SECOND)
+
+
+@HOOKS
+async def test_an_idle_tab_sees_what_another_one_says(site: ScriptedSite, hooks: str):
+    """§10.7: the question at once, the answer as it grows, then both rest; and the other way."""
+    gate = Gate()
+    site.model.add(speech(FIRST, gate, SECOND), "and back")
+    tab, other = await site.tab(hooks), await site.tab(hooks)
+    await tab.say("hello")
+    await gate.reached()
+    await other.shows("user: hello", f"assistant: {FIRST}")
+    await expect(other.status).to_have_text("ready server-streaming")
+    gate.open()
+    await other.rests_with("user: hello", WHOLE)
+    await other.say("your turn")
+    shown = ("user: hello", WHOLE, "user: your turn", "assistant: and back")
+    await tab.rests_with(*shown)
+    await site.everywhere(other, *shown)
+
+
+@HOOKS
+async def test_a_lost_line_in_the_middle_is_taken_up_again(site: ScriptedSite, hooks: str):
+    """Case 50: the socket dies without a word; the page comes back and nothing is doubled."""
+    gate = Gate()
+    site.model.add(speech(FIRST, gate, SECOND))
+    tab = await site.tab(hooks)
+    tab.forgive(LOST_LINE)
+    await tab.say("hello")
+    await gate.reached()
+    await tab.shows("user: hello", f"assistant: {FIRST}")
+    for _ in range(2):
+        await site.lose_the_line()
+        await tab.shows("user: hello", f"assistant: {FIRST}")
+        await expect(tab.status).to_have_text("streaming")
+    gate.open()
+    await site.everywhere(tab, "user: hello", WHOLE)
+
+
+@HOOKS
+async def test_an_answer_that_ended_while_the_line_was_lost_is_whole(
+    site: ScriptedSite, hooks: str
+):
+    """Case 42: the page comes back after the end and shows the stored answer once."""
+    gate = Gate()
+    site.model.add(speech(FIRST, gate, SECOND), "still here")
+    tab = await site.tab(hooks)
+    tab.forgive(LOST_LINE)
+    await tab.say("hello")
+    await gate.reached()
+    await tab.shows("user: hello", f"assistant: {FIRST}")
+    site.relay.sockets_pass.clear()
+    site.relay.cut()
+    gate.open()
+    await site.turns_ended(1)
+    site.relay.sockets_pass.set()
+    await site.everywhere(tab, "user: hello", WHOLE)
+    await tab.say("there?")
+    await site.everywhere(tab, "user: hello", WHOLE, "user: there?", "assistant: still here")
+
+
+@HOOKS
+async def test_what_is_said_before_the_socket_is_open_is_answered_once(
+    site: ScriptedSite, hooks: str
+):
+    """§2.1 and 3.4.2: the queued message survives the first transcript."""
+    site.model.add("here you are")
+    site.relay.sockets_pass.clear()
+    tab = await site.tab(hooks)
+    await tab.say("early")
+    await tab.shows("user: early")
+    site.relay.sockets_pass.set()
+    await site.everywhere(tab, "user: early", "assistant: here you are")
+    assert site.inside.ends == ["completed"]
+
+
+@HOOKS
+async def test_what_is_said_without_a_line_is_answered_once_it_is_back(
+    site: ScriptedSite, hooks: str
+):
+    """3.4.2 after a reconnect."""
+    site.model.add("first answer", "second answer")
+    tab = await site.tab(hooks)
+    tab.forgive(LOST_LINE)
+    await tab.say("hello")
+    await tab.rests_with("user: hello", "assistant: first answer")
+    site.relay.sockets_pass.clear()
+    site.relay.cut()
+    await tab.run("new Promise(done => agent.readyState !== 1 ? done() : agent.onclose = done)")
+    await tab.say("again")
+    await expect(tab.bubbles).to_have_count(3)
+    site.relay.sockets_pass.set()
+    shown = ("user: hello", "assistant: first answer", "user: again", "assistant: second answer")
+    await site.everywhere(tab, *shown)
+    assert site.inside.ends == ["completed", "completed"]
