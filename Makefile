@@ -14,7 +14,7 @@ help:
 	@echo "make run     start the demo agent on http://127.0.0.1:$(PORT)"
 	@echo "make test    everything: style, types, layers, behaviour, crashes, browser"
 	@echo "make check   only ruff, pyright and the layer contracts"
-	@echo "make bench   measure CPU beside pydantic-ai and write benchmarks/RESULTS.md"
+	@echo "make bench   measure CPU beside other servers and write benchmarks/RESULTS.md"
 
 install: $(STAMP)
 
@@ -45,6 +45,8 @@ $(PAGE): $(PAGE_SOURCES)
 NODE_TESTS := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/package.json))
 
 node-tests: $(NODE_TESTS)
+
+tests/browser/node_modules/.installed: $(wildcard tests/browser/hooks/src/* tests/browser/hooks/build.mjs)
 
 tests/%/node_modules/.installed: tests/%/package.json
 	$(NEED_NPM)
@@ -79,4 +81,4 @@ bench: install
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache src/thinkwell/server/page
-	rm -rf studio/node_modules tests/*/node_modules
+	rm -rf studio/node_modules tests/*/node_modules benchmarks/.venvs

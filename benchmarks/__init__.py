@@ -1,1 +1,1 @@
-"""CPU of a turn beside pydantic-ai, on the same mock provider, in the same run (`make bench`)."""
+"""Speed of a served agent, end to end, beside other servers on the same mock provider."""

@@ -1,19 +1,24 @@
-"""Ours behind a socket: the file that `thinkwell serve` is given. One class per model."""
+"""Ours behind a socket: the file that `thinkwell serve` is given."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.provider import BURST, SMALL
 from thinkwell import App, Think
 
 
-class Watched(Think):
-    """One class hook and one registered hook on every chunk, as in `ours`."""
+class Served(Think):
+    """One class hook and one registered hook on every chunk, as in `ours`.
+
+    The part of an agent's name before the dot is its model.
+    """
 
     system_prompt = "You are a careful assistant."
     hydration_byte_budget = 16_384
     chunks = 0
+
+    def get_model(self) -> str:
+        return f"openai-chat:{self.name.partition('.')[0]}"
 
     async def on_start(self) -> None:
         self.add_hook("on_chunk", self.count_chunk)
@@ -25,16 +30,4 @@ class Watched(Think):
         self.chunks += 1
 
 
-class Burst(Watched, name="burst"):
-    """Answers with many deltas at once."""
-
-    model = f"openai-chat:{BURST}"
-
-
-class Small(Watched, name="small"):
-    """Answers with two deltas."""
-
-    model = f"openai-chat:{SMALL}"
-
-
-app = App(agents=[Burst, Small])
+app = App(agents=[Served])

@@ -1,17 +1,5 @@
-// An empty conversation: things to try, each of which shows something.
-interface Try {
-  title: string;
-  text: string;
-}
-
-const TRIES: readonly Try[] = [
-  { title: "A tour", text: "What can you do?" },
-  { title: "Tools side by side", text: "Compare the weather in Paris and Tokyo" },
-  { title: "Progress", text: "Build the report" },
-  { title: "Your approval", text: "Delete the report" },
-  { title: "A tool in this page", text: "Switch to the dark theme" },
-  { title: "A long answer", text: "Count to 300" },
-];
+// An empty conversation: what its agent offers to begin with.
+import { suggestionsFor } from "./settings";
 
 interface Props {
   agent: string;
@@ -19,15 +7,16 @@ interface Props {
 }
 
 export function Welcome({ agent, onTry }: Props) {
+  const suggestions = suggestionsFor(agent);
   return (
     <div className="welcome">
       <div className="mark" aria-hidden="true" />
       <h2>Say something to begin.</h2>
       <p>
-        You are talking to <strong>{agent}</strong>. Or try one of these:
+        You are talking to <strong>{agent}</strong>.{suggestions.length > 0 && " Or try one of these:"}
       </p>
       <ul>
-        {TRIES.map(({ title, text }) => (
+        {suggestions.map(([title, text]) => (
           <li key={text}>
             <button type="button" onClick={() => onTry(text)}>
               <span>{title}</span>
@@ -37,8 +26,8 @@ export function Welcome({ agent, onTry }: Props) {
         ))}
       </ul>
       <p className="hint">
-        Brave? Ask for the long answer, kill the server in the middle with <code>kill -9</code>, start it again, and
-        watch the answer go on where it stopped.
+        Brave? Kill the server in the middle of a long answer with <code>kill -9</code>, start it again, and watch the
+        answer go on where it stopped.
       </p>
     </div>
   );

@@ -3,6 +3,7 @@ interface Written {
   agents?: string[];
   prefix?: string;
   root?: string;
+  suggestions?: Record<string, Record<string, string>>;
 }
 
 const element = document.getElementById("settings");
@@ -12,5 +13,7 @@ const written = (element ? JSON.parse(element.textContent || "{}") : {}) as Writ
 export const root = written.root ?? "";
 /** Names of the agents as they stand in addresses. */
 export const agents: readonly string[] = written.agents?.length ? written.agents : ["assistant"];
+/** Things to say first to an agent: title and text. */
+export const suggestionsFor = (agent: string): [string, string][] => Object.entries(written.suggestions?.[agent] ?? {});
 /** First part of every agent's path. */
 export const prefix = `${root}/${written.prefix ?? "agents"}`.replace(/^\/+/, "");

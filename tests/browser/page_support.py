@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 from playwright.async_api import Locator, Page, expect
@@ -38,6 +38,7 @@ class Backstage:
 class Talker(Think):
     """Has a tool of every kind."""
 
+    suggestions: ClassVar = {"A tour": "What can you do?"}
     backstage: Backstage
 
     def get_model(self) -> Any:

@@ -1,133 +1,94 @@
-"""The commands as a user runs them, each in a process of its own."""
+"""The commands as a user runs them, each in a process of its own (DESIGN §4)."""
 
 from __future__ import annotations
 
-import asyncio
-import re
 import signal
-import sys
-from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
 from click.testing import CliRunner
 
+from tests.cli.commands import DEMO, thinkwell
 from thinkwell.cli.main import main
 
-DEMO = str(Path(__file__).parents[2] / "examples" / "demo.py")
-COMMAND = (sys.executable, "-c", "from thinkwell.cli.main import main; main()")
+pytestmark = pytest.mark.timeout(120)
+
+GUARDED = """
+from thinkwell import App, Think
+
+class Assistant(Think): model = "demo"
+
+def auth(request, route):
+    return "ada" if request.headers.get("authorization") == "Bearer open" else None
+
+app = App(agents=[Assistant], auth=auth)
+"""
 
 
-@asynccontextmanager
-async def thinkwell(*arguments: str, store: Path) -> AsyncIterator[Process]:
-    """A running command; ended with the block if it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND,
-        *arguments,
-        "--store",
-        f"sqlite:///{store}",
-        stdin=PIPE,
-        stdout=PIPE,
-        stderr=STDOUT,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-async def read_until(process: Process, pattern: str) -> re.Match[str]:
-    assert process.stdout is not None
-    text = ""
-    while not (found := re.search(pattern, text)):
-        more = await process.stdout.read(4096)
-        assert more, f"the command ended and never said {pattern!r}:\n{text}"
-        text += more.decode()
-    return found
+@pytest.fixture
+def guarded(tmp_path: Path) -> str:
+    path = tmp_path / "guarded.py"
+    path.write_text(GUARDED)
+    return str(path)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1", "::", "example.com"])
-def test_serve_refuses_an_address_others_can_reach(host: str):
+def test_serve_refuses_an_address_others_can_reach_and_names_both_ways_out(host: str):
     result = CliRunner().invoke(main, ["serve", DEMO, "--host", host])
     assert result.exit_code == 2
     assert "--no-auth" in result.output
+    assert "auth=..." in result.output
 
 
 def test_help_names_the_commands():
     result = CliRunner().invoke(main, ["--help"])
     assert result.exit_code == 0
-    assert "serve" in result.output
-    assert "chat" in result.output
+    assert {"serve", "dev", "chat"} <= set(result.output.split())
 
 
-async def test_serve_says_where_the_page_is_and_stops_on_ctrl_c(tmp_path: Path):
+async def test_an_app_with_auth_may_be_reached_by_others(tmp_path: Path, guarded: str):
+    where = ("--host", "0.0.0.0", "--port", "0")
+    async with thinkwell("serve", guarded, *where, store=tmp_path / "x.db") as process:
+        await process.address()
+
+
+async def test_no_auth_lets_an_app_without_auth_be_reached(tmp_path: Path):
+    where = ("--host", "0.0.0.0", "--port", "0", "--no-auth")
+    async with thinkwell("serve", DEMO, *where, store=tmp_path / "x.db") as process:
+        await process.address()
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+async def test_serve_says_where_the_page_is_and_stops_on_a_signal(
+    tmp_path: Path, sent: signal.Signals
+):
     async with thinkwell("serve", DEMO, "--port", "0", store=tmp_path / "x.db") as process:
-        url = (await read_until(process, r"Open (http://127\.0\.0\.1:\d+)/"))[1]
+        url = await process.address()
         async with aiohttp.ClientSession() as session, session.get(f"{url}/healthz") as answer:
-            assert (await answer.json())["agents"] == ["assistant"]
-        process.send_signal(signal.SIGINT)
-        assert await process.wait() == 0
+            assert answer.status == 200
+        process.process.send_signal(sent)
+        assert "Traceback" not in await process.ends()
+        assert process.status == 0
 
 
 async def test_a_second_server_on_one_store_is_told_so(tmp_path: Path):
     store = tmp_path / "x.db"
     async with thinkwell("serve", DEMO, "--port", "0", store=store) as first:
-        await read_until(first, "Press Ctrl-C")
+        await first.says("Press Ctrl-C")
         async with thinkwell("serve", DEMO, "--port", "0", store=store) as second:
-            output, _ = await second.communicate()
-    assert second.returncode == 1
-    assert b"Error:" in output
-    assert b"Traceback" not in output
+            output = await second.ends()
+    assert second.status == 1
+    assert "Error:" in output
+    assert "Traceback" not in output
 
 
-async def test_chat_in_process_streams_an_answer_and_shows_tools(tmp_path: Path):
-    async with thinkwell("chat", DEMO, store=tmp_path / "x.db") as process:
-        output, _ = await process.communicate(b"What is the weather in Paris?\n/exit\n")
-    assert process.returncode == 0
-    assert '▸ get_weather {"city":"Paris"}' in output.decode()
-    assert "◂ get_weather" in output.decode()
-
-
-async def test_chat_goes_on_where_it_stopped(tmp_path: Path):
-    for expected in (b"you", b"messages so far"):
-        async with thinkwell("chat", DEMO, store=tmp_path / "x.db") as process:
-            output, _ = await process.communicate(b"hello\n/exit\n")
-            assert expected in output
-
-
-async def test_chat_speaks_to_a_running_server(tmp_path: Path):
-    async with thinkwell("serve", DEMO, "--port", "0", store=tmp_path / "x.db") as server:
-        url = (await read_until(server, r"Open (http://\S+)/"))[1]
-        async with thinkwell("chat", url, store=tmp_path / "unused.db") as process:
-            output, _ = await process.communicate(b"hello there\n")
-    assert b'You said: "hello there"' in output
-
-
-@pytest.mark.parametrize("path", ["", "/agents/nobody/x"])
-async def test_chat_with_nobody_says_so_in_one_line(tmp_path: Path, path: str):
-    async with thinkwell("serve", DEMO, "--port", "0", store=tmp_path / "x.db") as server:
-        url = (await read_until(server, r"Open (http://\S+)/"))[1]
-        if not path:
-            server.send_signal(signal.SIGINT)
-            await server.wait()
-        async with thinkwell("chat", url + path, store=tmp_path / "unused.db") as process:
-            output, _ = await process.communicate(b"")
-    assert process.returncode == 1
-    assert output.decode().startswith("Error: There is no agent at")
-
-
-async def test_ctrl_c_stops_the_answer_and_not_the_chat(tmp_path: Path):
-    async with thinkwell("chat", DEMO, store=tmp_path / "x.db") as process:
-        assert process.stdin is not None
-        process.stdin.write(b"count to 900\n")
-        await read_until(process, "1, 2, 3")
-        process.send_signal(signal.SIGINT)
-        await read_until(process, "stopped")
-        output, _ = await process.communicate(b"hello\n/exit\n")
-    assert b'You said: "hello"' in output
-    assert process.returncode == 0
+async def test_a_folder_with_agents_can_be_served(tmp_path: Path):
+    (tmp_path / "agents").mkdir()
+    for name in ("Ada", "Bo"):
+        code = f"from thinkwell import Think\n\nclass {name}(Think): model = 'demo'\n"
+        (tmp_path / "agents" / f"{name.lower()}.py").write_text(code)
+    where = (str(tmp_path), "--port", "0")
+    async with thinkwell("serve", *where, store=tmp_path / "x.db") as process:
+        found = await process.says(r"(?s)agents/(\w+)/.*agents/(\w+)/")
+        assert found.groups() == ("ada", "bo")

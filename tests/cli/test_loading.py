@@ -46,6 +46,54 @@ def test_a_module_and_attribute_can_be_named(write: Callable[[str], str]):
     assert load_app("written:other").agent_names == ("assistant",)
 
 
+@pytest.fixture
+def folder(tmp_path: Path, write: Callable[[str], str]) -> Iterator[Path]:
+    """A folder with agents/; the modules are forgotten afterwards."""
+    (tmp_path / "agents").mkdir()
+    yield tmp_path
+    for name in [name for name in sys.modules if name.split(".")[0] == "agents"]:
+        del sys.modules[name]
+
+
+class TestAFolder:
+    def test_serves_the_agents_of_its_files_in_order(self, folder: Path):
+        (folder / "agents" / "b.py").write_text(
+            "from agents.shared import Base\nclass B(Base): ..."
+        )
+        (folder / "agents" / "a.py").write_text("from thinkwell import Think\nclass A(Think): ...")
+        (folder / "agents" / "shared.py").write_text(
+            "from thinkwell import Think\nclass Base(Think, name='base'): model = 'demo'"
+        )
+        assert load_app(str(folder)).agent_names == ("a", "b", "base")
+
+    def test_may_be_a_package(self, folder: Path):
+        (folder / "agents" / "__init__.py").write_text("MODEL = 'demo'")
+        (folder / "agents" / "a.py").write_text(
+            "from agents import MODEL\nfrom thinkwell import Think\nclass A(Think): model = MODEL"
+        )
+        assert load_app(str(folder)).agent_names == ("a",)
+
+    def test_wins_over_an_installed_package_of_that_name(self, folder: Path):
+        installed = folder / "installed"
+        (installed / "agents").mkdir(parents=True)
+        (installed / "agents" / "__init__.py").write_text("raise RuntimeError")
+        sys.path.insert(0, str(installed))
+        (folder / "agents" / "a.py").write_text("from thinkwell import Think\nclass A(Think): ...")
+        assert load_app(str(folder)).agent_names == ("a",)
+
+    @pytest.mark.parametrize(("file", "says"), [("", "has no agents/"), ("a.py", "no agent")])
+    def test_without_agents_says_what_to_write(self, folder: Path, file: str, says: str):
+        if file:
+            (folder / "agents" / file).write_text("x = 1")
+        with pytest.raises(click.ClickException, match=says):
+            load_app(str(folder))
+
+
+def test_an_agent_without_chat_is_served_too(write: Callable[[str], str]):
+    text = "from thinkwell import Agent\nclass Counter(Agent): ..."
+    assert load_app(write(text)).agent_names == ("counter",)
+
+
 def test_the_store_of_the_command_line_wins(write: Callable[[str], str]):
     assert load_app(write(AGENTS), store="sqlite://:memory:").store == "sqlite://:memory:"
 

@@ -114,7 +114,9 @@ async def one_host(world: World, cls: type[Think]) -> AsyncIterator[Think]:
     """A host in this process that does not wait for its turns when it is stopped."""
     host = Host([cls], SqliteStore(world.store), drain_timeout=0.0)
     await host.start()
-    yield (await host.agent(AgentAddress(cls.agent_class, "one"))).agent
+    agent = (await host.agent(AgentAddress(cls.agent_class, "one"))).agent
+    assert isinstance(agent, cls)
+    yield agent
     await host.stop()
 
 

@@ -6,7 +6,7 @@ be `def` or `async def`; one that is not overridden is not called.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from thinkwell.agent.connection import Connection, served_by
@@ -25,6 +25,9 @@ class Agent:
     """State of an agent that has none yet; None means no state at all."""
     send_identity_on_connect: ClassVar[bool] = True
     """Whether clients are told the class and name they are connected to."""
+
+    suggestions: ClassVar[Mapping[str, str]] = {}
+    """Things to say first, by title; the page at `/` offers them in an empty conversation."""
 
     agent_class: ClassVar[str] = "agent"
     """The class in kebab case, as in URLs."""

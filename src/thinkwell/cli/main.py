@@ -42,11 +42,17 @@ def main() -> None:
 def serve(path: str, **options: Any) -> None:
     """Serve the agents in PATH."""
     from thinkwell.cli.loading import load_app
-    from thinkwell.cli.serve import Listening, refuse_open_binding, run_server
+    from thinkwell.cli.serve import (
+        Listening,
+        answer_to_local_names,
+        refuse_open_binding,
+        run_server,
+    )
 
     app = load_app(path, store=options["store"])
     if not options["no_auth"]:
         refuse_open_binding(app, options["host"])
+        answer_to_local_names(app, options["host"])
     where = {name: options[name] for name in ("host", "port", "fd", "open_page")}
     run_server(app, Listening(**where))
 

@@ -23,6 +23,7 @@ from thinkwell.core.errors import ThinkwellError
 from thinkwell.server.app import App
 from thinkwell.server.asgi import AsgiApp
 from thinkwell.server.edge import MAX_FRAME_BYTES
+from thinkwell.server.guard import LOCAL_HOSTS
 from thinkwell.server.joined_socket import JoinedWebSocket
 
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})
@@ -48,6 +49,15 @@ def refuse_open_binding(app: App, host: str) -> None:
         f"Refusing to listen on {host}: whoever can reach that address could use your agents. "
         "Give the app a check, `App(agents=[...], auth=...)`, or add --no-auth if everybody may."
     )
+
+
+def answer_to_local_names(app: App, host: str) -> None:
+    """Let an app without a check answer only to names of this machine.
+
+    A page on the web can make its own name lead here, and would then be let in as if it were ours.
+    """
+    if is_loopback(host) and app.auth is None and app.allowed_hosts is None:
+        app.allowed_hosts = {*LOCAL_HOSTS, host}
 
 
 def is_loopback(host: str) -> bool:

@@ -185,7 +185,11 @@ class App:
         hosts = self.allowed_hosts
         return Edge(
             host=client,
-            page=Page(agents=self.agent_names, prefix=self.prefix),
+            page=Page(
+                agents=self.agent_names,
+                prefix=self.prefix,
+                suggestions={c.agent_class: c.suggestions for c in self.agents if c.suggestions},
+            ),
             access=Access(
                 self.auth,
                 before_connect=self.on_before_connect,

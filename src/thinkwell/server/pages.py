@@ -67,9 +67,16 @@ class Page:
     """The page's files, with the settings of one app written into them."""
 
     def __init__(
-        self, *, agents: Sequence[str], prefix: str, folder: Traversable | None = None
+        self,
+        *,
+        agents: Sequence[str],
+        prefix: str,
+        suggestions: Mapping[str, Mapping[str, str]] | None = None,
+        folder: Traversable | None = None,
     ) -> None:
         self.settings: dict[str, Any] = {"agents": list(agents), "prefix": prefix}
+        if suggestions:
+            self.settings["suggestions"] = suggestions
         """Which agents there are and the first part of their paths."""
         found = dict(_files(folder or resources.files("thinkwell.server") / "page"))
         self._index = found.pop(INDEX, _NOT_BUILT.encode()).decode()

@@ -46,6 +46,9 @@ class History:
 
     async def head(self, reader: Reader | None = None) -> MessageRow | None:
         """Where the conversation stands: the active leaf if one is set, else the latest leaf."""
+        known = self.head_path.rows
+        if known:
+            return known[-1]
         return await self._one("head_row", self.scope, reader)
 
     async def latest_leaf(self, reader: Reader | None = None) -> MessageRow | None:

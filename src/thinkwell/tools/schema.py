@@ -163,9 +163,7 @@ def _hints(
         ) from error
 
 
-def parameter_hints(
-    function: Callable[..., Any], parameter_names: Iterable[str]
-) -> dict[str, Any]:
+def parameter_hints(function: Callable[..., Any], parameter_names: Iterable[str]) -> dict[str, Any]:
     """The types of these parameters. Raises `NameError` for one that is not there at run time."""
     target = inspect.unwrap(getattr(function, "__func__", function))
     raw = cast("dict[str, Any]", getattr(target, "__annotations__", {}))

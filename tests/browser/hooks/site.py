@@ -90,6 +90,7 @@ class Site:
         other = await self.tab(tab.bundle)
         await other.rests_with(*bubbles)
         await other.page.close()
+        await tab.rests_with(*bubbles)  # still: nothing came late
         await tab.page.reload()
         await tab.rests_with(*bubbles)
 

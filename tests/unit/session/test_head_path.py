@@ -22,6 +22,12 @@ class LostError(Exception):
     """The transaction of a test that does not commit."""
 
 
+async def _append_in_vain(session: Session, store: SqliteStore, number: int) -> None:
+    async with store.transaction() as tx:
+        await session.append(tx, message(number))
+        raise LostError
+
+
 async def step(session: Session, store: SqliteStore, what: str, number: int) -> None:
     known = [row.id for row in await session.history.path()]
     match what:
@@ -34,7 +40,8 @@ async def step(session: Session, store: SqliteStore, what: str, number: int) -> 
         case "branch":
             await session.append_message(message(number), known[0] if known else None)
         case "update" if known:
-            await session.update_message({**message(number * 3), "id": known[-1]})
+            changed: Any = {**message(number * 3), "id": known[-1]}
+            await session.update_message(changed)
         case "delete" if known:
             await session.delete_messages([known[number % len(known)]])
         case "pin" if known:
@@ -43,9 +50,7 @@ async def step(session: Session, store: SqliteStore, what: str, number: int) -> 
             await session.clear_messages()
         case "lose":
             with pytest.raises(LostError):
-                async with store.transaction() as tx:
-                    await session.append(tx, message(number))
-                    raise LostError
+                await _append_in_vain(session, store, number)
         case _:
             await session.get_history()
 

@@ -1,0 +1,109 @@
+"""RESULTS.md: the tables, the plot beside them, and how the numbers came about."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.end_to_end import Costs, Outcome
+from benchmarks.peers.environments import PEERS
+from benchmarks.plot import draw
+from benchmarks.report import Row, own_table, peer_table
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "RESULTS.md"
+PLOT = HERE / "results.svg"
+
+
+@dataclass(slots=True)
+class Results:
+    """Everything one run has measured."""
+
+    rounds: int
+    peer_rounds: int
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    """End to end, by server; ours is the first."""
+    edge: list[Row] = field(default_factory=list)
+    """Ours, end to end."""
+    inside: list[Row] = field(default_factory=list)
+    """Ours, in process."""
+
+    def summary(self) -> str:
+        """What is printed at the end."""
+        parts = [own_table(self.edge)]
+        if len(self.outcomes) > 1:
+            parts.append(peer_table(self.outcomes))
+        if self.inside:
+            parts.append(own_table(self.inside))
+        missed = [row.what for row in [*self.edge, *self.inside] if not row.met]
+        parts.append(f"Missed: {'; '.join(missed)}." if missed else "Every target is met.")
+        return "\n\n".join(parts)
+
+
+def write(results: Results) -> None:
+    """Write the page and the plot."""
+    measured = {n: each for n, each in results.outcomes.items() if isinstance(each, Costs)}
+    PLOT.write_text(draw(measured))
+    RESULTS.write_text(
+        PAGE.format(
+            python=platform.python_version(),
+            system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+            edge=own_table(results.edge),
+            peers=peer_table(results.outcomes),
+            inside=own_table(results.inside),
+            how=_how(results.outcomes),
+            rounds=results.rounds,
+            peer_rounds=results.peer_rounds,
+        )
+    )
+
+
+def _how(outcomes: Mapping[str, Outcome]) -> str:
+    known: Sequence[str] = [
+        f"- {peer.name} {peer.version}: {peer.how}." for peer in PEERS if peer.name in outcomes
+    ]
+    return "\n".join(known)
+
+
+PAGE = """# Results
+
+Written by `make bench`. Python {python}, {system}.
+
+## From the provider's socket to the client's
+
+CPU of the server process alone, if nothing else is said.
+
+{edge}
+
+## Beside other servers
+
+![CPU per delta and per turn, by server](results.svg)
+
+{peers}
+
+{how}
+
+## In process
+
+Without sockets to clients; the library beside it stores nothing.
+
+{inside}
+
+## How it is measured
+
+Mock provider, server and client are three processes on one machine. Thinkwell is `thinkwell serve`
+with two `on_chunk` hooks; it commits turn, journal and messages to a SQLite file. Its client speaks
+WebSocket and sends the transcript with every question, as the npm clients do. Every server runs on
+uvicorn and uvloop and talks to the same provider.
+
+CPU is read from the CPU clock of the server's process (all threads), after the process has become
+quiet. A delta's cost is that of a turn with 2,000 deltas minus that of a turn with two, divided by
+the difference. A turn follows another on the same conversation, ten in a row. The 50 agents are
+connected and have not run before. The first delta is stamped by the provider and by the client with
+the same clock; so is every delta of the many agents, whose lag is taken while none begins or ends.
+Figures are medians of {rounds} interleaved rounds ({peer_rounds} with the peers). CPU time is
+fairly robust against other work on the machine, wall time is not.
+"""

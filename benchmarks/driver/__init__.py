@@ -1,0 +1,1 @@
+"""The client process: opens conversations, runs turns, says what arrived and when."""

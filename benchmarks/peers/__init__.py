@@ -1,0 +1,1 @@
+"""The peers as servers. Each file runs in a virtual environment of its own (see `environments`)."""

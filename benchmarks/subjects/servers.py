@@ -1,0 +1,36 @@
+"""The servers that are measured end to end: ours and the peers, each started the way it is used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from benchmarks.peers.environments import Peer
+from benchmarks.processes import ROOT, Listener
+from benchmarks.provider import MODELS
+
+
+def start_ours(provider: Listener, folder: Path) -> Listener:
+    """`thinkwell serve` with a SQLite file."""
+    command = [str(Path(sys.executable).parent / "thinkwell")]
+    command += ["serve", "benchmarks.subjects.served:app", "--port", "{port}"]
+    command += ["--store", f"sqlite:///{folder / 'thinkwell.db'}"]
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return Listener(command, {**environment(provider, folder), "PYTHONPATH": paths})
+
+
+def start_peer(peer: Peer, provider: Listener, folder: Path) -> Listener:
+    """A peer's server, from its own environment, in a folder of its own."""
+    return Listener(peer.command, environment(provider, folder), cwd=folder)
+
+
+def environment(provider: Listener, folder: Path) -> dict[str, str]:
+    """Where the provider is, and where data may be kept."""
+    return {
+        **os.environ,
+        "OPENAI_BASE_URL": provider.base_url,
+        "OPENAI_API_KEY": "none",
+        "BENCH_DATABASE": str(folder / "peer.db"),
+        "BENCH_MODELS": ",".join(MODELS),
+    }

@@ -1,0 +1,137 @@
+"""A link that gives the frames a test wrote, and a screen that writes down what it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from thinkwell.cli.conversation import Conversation
+from thinkwell.cli.links import Link, LinkError
+from thinkwell.core.json import dumps, loads
+from thinkwell.messages.message import UIMessage
+from thinkwell.wire import encode
+
+LOST = "the connection is lost here"
+
+
+class FakeLink:
+    """One connection; `{id}` in its frames is the last chat request, `{call}` the last call."""
+
+    def __init__(self, network: Network, frames: list[str]) -> None:
+        self._network = network
+        self._frames = frames
+
+    async def send(self, text: str) -> None:
+        self._network.sent.append(loads(text))
+
+    async def next_frame(self) -> str:
+        await asyncio.sleep(0)
+        assert self._frames, "the conversation waits for a frame that the test did not write"
+        frame = self._frames.pop(0)
+        if frame == LOST:
+            raise LinkError(LOST)
+        sent = self._network.sent
+        frame = frame.replace("{call}", sent[-1].get("id", "") if sent else "")
+        return frame.replace("{id}", self._network.request_id)
+
+    def has_frames(self) -> bool:
+        return bool(self._frames)
+
+
+class Network:
+    """Answers each dial with the next list of frames, behind the greeting of a chat agent."""
+
+    def __init__(self, *connections: list[str]) -> None:
+        self._connections = list(connections)
+        self.sent: list[dict[str, Any]] = []
+        self.names: list[str] = []
+        self.naps: list[float] = []
+
+    @property
+    def request_id(self) -> str:
+        asked = [frame["id"] for frame in self.sent if frame["type"] == "cf_agent_use_chat_request"]
+        return asked[-1] if asked else ""
+
+    @property
+    def sent_types(self) -> list[str]:
+        return [frame["type"].removeprefix("cf_agent_") for frame in self.sent]
+
+    @asynccontextmanager
+    async def dial(self, name: str) -> AsyncIterator[Link]:
+        self.names.append(name)
+        frames = self._connections.pop(0)
+        if frames == [LOST]:
+            raise LinkError(LOST)
+        yield FakeLink(self, frames)
+
+    async def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
+
+    def conversation(self, screen: FakeScreen) -> Conversation:
+        return Conversation(self.dial, screen, sleep=self.sleep)
+
+
+class FakeScreen:
+    """Writes down what would be shown."""
+
+    def __init__(self) -> None:
+        self.shown: list[Any] = []
+
+    def begin(self) -> None: ...
+
+    def chunk(self, chunk: Mapping[str, Any], *, live: bool) -> None:
+        self.shown.append(chunk["type"])
+
+    def update(self, message: UIMessage) -> None:
+        self.shown.append(("update", message["id"]))
+
+    def message(self, message: UIMessage) -> None:
+        self.shown.append(("message", message["id"]))
+
+    def end(self, outcome: str, error: str | None) -> None:
+        self.shown.append((outcome, error))
+
+    def note(self, text: str) -> None:
+        self.shown.append(("note", text))
+
+    def status(self, text: str) -> None:
+        self.shown.append(("status", text))
+
+    def refresh(self) -> None: ...
+
+    def tick(self) -> None: ...
+
+
+def greeting(*messages: Mapping[str, Any], first: str | None = None) -> list[str]:
+    """What an agent sends on connect: a transcript, or `first` instead of it."""
+    transcript = encode.chat_messages([dumps(dict(m)) for m in messages], connect=True)
+    return [
+        first or transcript,
+        encode.identity("default", "assistant", state_follows=False),
+        encode.mcp_servers(),
+    ]
+
+
+def transcript(*messages: Mapping[str, Any]) -> str:
+    return encode.chat_messages([dumps(dict(m)) for m in messages])
+
+
+def chunks(
+    *kinds: str, request_id: str = "{id}", start: int = 0, replay: bool = False
+) -> list[str]:
+    """Chunk frames, numbered from `start`."""
+    live = encode.chunk_frame_maker(request_id, continuation=False)
+    frames: list[str] = []
+    for number, kind in enumerate(kinds, start):
+        body = dumps({"type": kind})
+        replayed = encode.replay_chunk(request_id, body, number, continuation=False)
+        frames.append(replayed if replay else live(body, number))
+    return frames
+
+
+def done(outcome: Any = "completed", *, request_id: str = "{id}", replay: bool = False) -> str:
+    return encode.done(
+        request_id, message_ids=[], outcome=outcome, continuation=False, replay=replay
+    )
