@@ -112,11 +112,18 @@ class Terminal:
 
     async def shows(self, pattern: str) -> re.Match[str]:
         """Wait until the pattern is shown, below what an earlier wait has found."""
-        while not (found := re.search(pattern, self.text[self._read :])):
+        return (await self.shows_all(pattern))[0]
+
+    async def shows_all(self, *patterns: str) -> list[re.Match[str]]:
+        """Wait until all are shown, in whatever order."""
+        while True:
+            found = [re.search(pattern, self.text[self._read :]) for pattern in patterns]
+            matches = [match for match in found if match is not None]
+            if len(matches) == len(patterns):
+                self._read += max(match.end() for match in matches)
+                return matches
             self._arrived.clear()
             await self._arrived.wait()
-        self._read += found.end()
-        return found
 
     def type(self, keys: str) -> None:
         """Press keys; Enter is a newline, Ctrl-C is \\x03."""

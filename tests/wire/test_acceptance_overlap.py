@@ -252,6 +252,7 @@ class TestClear:
             await other.stream()
             await asker.clear()
             await other.expect("chat_clear")
+            await asker.expect("chat_messages", messages=[])  # frames may have crossed its clear
             await asker.nothing_more()
             assert await r.messages() == []
             await asker.ask("u2", "q2")

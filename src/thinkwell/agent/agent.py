@@ -97,6 +97,10 @@ class Agent:
         """Whether this connection may only look at the state. Called before it is told anything."""
         return False
 
+    def should_request_be_readonly(self, request: HttpRequest) -> Any:  # noqa: ARG002
+        """Whether turns asked for over HTTP must not change the state."""
+        return False
+
     def should_send_protocol_messages(self, connection: Connection, request: HttpRequest) -> Any:  # noqa: ARG002
         """Whether this connection is told identity, state and MCP servers. Chat it always is."""
         return True

@@ -1,13 +1,30 @@
-"""Whose turn it is when the agent's own code asks for one."""
+"""For whom the agent's own code works right now."""
 
 from __future__ import annotations
 
 import msgspec
 
 from thinkwell.agent.connection import served_by
+from thinkwell.core.principal import Principal
 from thinkwell.turn.admission import CHAT_TRIGGERS, TurnRequest
 from thinkwell.turn.notify import ended_turn
 from thinkwell.turn.running import current_turn
+
+
+class Behalf(msgspec.Struct, frozen=True):
+    """Whoever asked for what runs now."""
+
+    principal: Principal | None
+    read_only: bool
+
+
+def asking_for(agent_id: str) -> Behalf | None:
+    """Who asked for the turn, the end hooks or the call inside which this runs; None: nobody."""
+    turn, caller = current_turn.get(), served_by(agent_id)
+    record = ended_turn.get() if turn is None or not turn.active else turn.record
+    if record is not None and record.agent_id == agent_id:
+        return Behalf(record.principal, record.read_only)
+    return None if caller is None else Behalf(caller.principal, caller.readonly)
 
 
 def on_behalf(request: TurnRequest, agent_id: str) -> TurnRequest:
@@ -17,12 +34,9 @@ def on_behalf(request: TurnRequest, agent_id: str) -> TurnRequest:
     """
     if request.principal is not None or request.trigger in CHAT_TRIGGERS:
         return request
-    turn, caller = current_turn.get(), served_by(agent_id)
-    record = ended_turn.get() if turn is None else turn.record
-    if record is not None and record.agent_id == agent_id:
-        principal, read_only = record.principal, record.read_only
-    elif caller is not None:
-        principal, read_only = caller.principal, caller.readonly
-    else:
+    asker = asking_for(agent_id)
+    if asker is None:
         return request
-    return msgspec.structs.replace(request, principal=principal, read_only=read_only)
+    return msgspec.structs.replace(
+        request, principal=asker.principal, read_only=asker.read_only or request.read_only
+    )

@@ -6,6 +6,8 @@ import logging
 from functools import partial
 from typing import Any, TypeAlias, assert_never
 
+import msgspec
+
 from thinkwell.agent.chat_request import Asker, accept_chat, explain_refusal, read_client_tools
 from thinkwell.agent.connection import Connection
 from thinkwell.agent.intake import read_policy
@@ -82,7 +84,8 @@ class ChatFrames:
 
     async def _chat(self, frame: ChatRequest) -> None:
         try:
-            accepted = await accept_chat(self._turns, self._policy, frame, self._asker)
+            asker = msgspec.structs.replace(self._asker, shown=self._watcher.shown)
+            accepted = await accept_chat(self._turns, self._policy, frame, asker)
         except ValueError as error:
             await self._refuse(frame.id, str(error))
             return
@@ -102,9 +105,9 @@ class ChatFrames:
     async def _drop(self, request_id: str) -> None:
         """Policy `drop`: nothing is stored; the sender gets the transcript back (spec/01 §8.1)."""
         transcript = await self._turns.transcript(growing=True)
+        self._watcher.show(transcript)
         self._watcher.send(
-            encode.chat_messages(transcript),
-            encode.done(request_id, message_ids=(), outcome="skipped", continuation=False),
+            encode.done(request_id, message_ids=(), outcome="skipped", continuation=False)
         )
 
     async def _tool_result(self, frame: ToolResult) -> None:

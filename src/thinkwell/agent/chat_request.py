@@ -15,6 +15,7 @@ from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ChatErrorContext
 from thinkwell.journal.turns import Trigger
+from thinkwell.live.watchers import Transcript
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.sanitize import strip_reserved_metadata
@@ -38,6 +39,8 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """The connection that asks; it needs no transcript back."""
     principal: Principal | None = None
     read_only: bool = False
+    shown: Transcript | None = None
+    """What the connection was told to show last, beside its connect sequence."""
 
 
 async def accept_chat(
@@ -67,7 +70,8 @@ async def accept_chat(
             principal=asker.principal,
             read_only=asker.read_only,
         )
-        return await turns.ask(request, origin=asker.connection)
+        crossed = not regenerate and _crossed(messages, asker.shown)
+        return await turns.ask(request, origin=asker.connection, crossed=crossed)
 
 
 async def explain_refusal(turns: Turns, request_id: str | None, reason: str, asker: Asker) -> str:
@@ -109,6 +113,18 @@ def read_client_tools(schemas: list[Any] | None) -> tuple[dict[str, Any], ...] |
     return tuple(found.values())
 
 
+def _crossed(messages: tuple[UIMessage, ...], shown: Transcript | None) -> bool:
+    """Whether a client asked before it had seen the transcript it was sent last.
+
+    Then its question is gone from its list, or stands in the wrong place. Its own list tells: the
+    last message of the transcript is missing there, or was still growing.
+    """
+    if shown is None:
+        return False
+    last = next((message for message in messages if message["id"] == shown.last), None)
+    return last is None or any(part.get("state") == "streaming" for part in last["parts"])
+
+
 def _read_messages(sent: list[Any], stored: Collection[str]) -> tuple[UIMessage, ...]:
     """The client's list. Of what is stored only the id counts; the last may be an edited one."""
     last = len(sent) - 1
@@ -122,8 +138,11 @@ def _is_stored(message: Any, stored: Collection[str]) -> bool:
     if not isinstance(message, dict):
         return False
     fields = cast("dict[str, Any]", message)
-    message_id = fields.get("id")
-    return isinstance(message_id, str) and message_id in stored and fields.get("role") in ROLES
+    message_id, parts = fields.get("id"), fields.get("parts")
+    if not isinstance(message_id, str) or message_id not in stored or not isinstance(parts, list):
+        return False
+    known_shape = all(isinstance(part, dict) for part in cast("list[Any]", parts))
+    return known_shape and fields.get("role") in ROLES
 
 
 def _trailing_user_ids(messages: tuple[UIMessage, ...]) -> tuple[str, ...]:

@@ -8,11 +8,12 @@ from thinkwell.agent.rpc import rpc
 from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import SessionError, TurnActiveError
 from thinkwell.journal.ledger import call_times
-from thinkwell.journal.turns import TurnRecord, TurnStatus, turns_of_message
+from thinkwell.journal.turns import TurnRecord, TurnStatus, turns_of_message, unsettled_turns
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.messages.visible import visible_message
 from thinkwell.session.session import Session
+from thinkwell.store.base import Transaction
 
 
 class ToolTime(msgspec.Struct, frozen=True, rename="camel"):
@@ -50,16 +51,20 @@ class ClientCalls:
     @rpc(name="setActiveLeaf")
     async def set_active_leaf(self, message_id: str) -> None:
         """Go on from the newest message below this one; every client shows that branch."""
-        if self._turns.busy:
+        parts = self._turns.parts
+        await parts.commits.run(parts.owner, lambda tx: self._choose(tx, message_id))
+        await self._turns.live.send_transcript()
+        self._turns.changes.tell()
+
+    async def _choose(self, tx: Transaction, message_id: str) -> None:
+        if await unsettled_turns(tx, self._turns.parts.owner.agent_id):
             raise TurnActiveError("set_active_leaf")
-        newest = await self.session.history.newest_below(message_id)
+        newest = await self.session.history.newest_below(message_id, tx)
         if newest is None:
             raise SessionError(
                 f"No message has the id {message_id!r}, so it cannot be the active leaf."
             )
-        await self.session.set_active_leaf(newest.id)
-        await self._turns.live.send_transcript()
-        self._turns.changes.tell()
+        await self.session.pin(tx, newest.id)
 
     @rpc(name="getTurnDetails")
     async def get_turn_details(self, message_id: str) -> TurnDetails | None:

@@ -100,8 +100,11 @@ class Connections:
     def show_state(self, value: Any, source: Source) -> None:
         """Everybody who wants to know sees the new state, then the agent is told (§4.1)."""
         connection = None if source == "server" else source
-        but = None if connection is None else connection.id
-        self._watchers.send(encode.state(value), but=but, where=lambda w: w.protocol)
+        # By identity: the client may have come back under the same id, and was told the old state.
+        self._watchers.send(
+            encode.state(value),
+            where=lambda w: w.protocol and (connection is None or self._open.get(w) != connection),
+        )
         self.tell_soon("on_state_changed", value, source, connection=connection)
 
     def broadcast(self, message: Any, without: Collection[str]) -> None:

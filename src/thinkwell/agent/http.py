@@ -9,21 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import Any, TypeAlias
-from urllib.parse import unquote
+from typing import Any, NamedTuple, TypeAlias
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.http_body import Refusal
+from thinkwell.agent.http_body import Refusal, Visit, json_response
 from thinkwell.agent.http_chat import join_chat, post_chat, stop_chat
-from thinkwell.agent.http_run import get_run, json_response, post_run
+from thinkwell.agent.http_run import get_run, post_run
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
-_Handler: TypeAlias = Callable[[Turns, HttpRequest], Awaitable[HttpResponse]]
+_Handler: TypeAlias = Callable[[Turns, Visit], Awaitable[HttpResponse]]
 _READ = ("GET", "HEAD")
 _WRITE = ("POST",)
 _EITHER = (*_READ, *_WRITE)
+
+
+class _Own(NamedTuple):
+    """One of the agent's own routes."""
+
+    methods: tuple[str, ...]
+    handler: _Handler
+    json: bool = False
+    """Whether refusals are JSON too; else they are texts, which chat clients show."""
 
 
 async def handle_agent_request(
@@ -33,45 +41,50 @@ async def handle_agent_request(
     own = None if turns is None else _own_route(request.path)
     if turns is None or own is None:
         return await _ask_app(agent, request)
-    methods, handler = own
-    if request.method not in methods:
-        allowed = {"allow": ", ".join(methods)}
+    if request.method not in own.methods:
+        allowed = {"allow": ", ".join(own.methods)}
         return HttpResponse(status=405, body=b"Method Not Allowed", headers=allowed)
+    read_only = own.methods == _WRITE and await _may_only_look(agent, request)
     try:
-        return await handler(turns, request)
+        return await own.handler(turns, Visit(request, read_only))
     except Refusal as refusal:
-        if request.path.partition("/")[0] == "run":
+        if own.json:
             return json_response({"error": refusal.text}, refusal.status)
         return HttpResponse(status=refusal.status, body=refusal.text.encode())
 
 
-def _own_route(path: str) -> tuple[tuple[str, ...], _Handler] | None:
+async def _may_only_look(agent: Agent, request: HttpRequest) -> bool:
+    answer: Any = agent.should_request_be_readonly(request)
+    return bool(await answer if isawaitable(answer) else answer)
+
+
+def _own_route(path: str) -> _Own | None:
     """What a path of a chat agent is for. `get-messages` counts wherever it stands last."""
     match path.split("/"):
         case [*_, "get-messages"]:
-            return _EITHER, _get_messages
+            return _Own(_EITHER, _get_messages)
         case ["run"]:
-            return _WRITE, post_run
-        case ["run", request_id]:
-            return _READ, lambda turns, _: get_run(turns, unquote(request_id))
+            return _Own(_WRITE, post_run, json=True)
+        case ["run", _]:
+            return _Own(_READ, get_run, json=True)
         case ["chat"]:
-            return _WRITE, post_chat
+            return _Own(_WRITE, post_chat)
         case ["chat", "stop"]:
-            return _WRITE, lambda turns, _: stop_chat(turns)
+            return _Own(_WRITE, stop_chat)
         case ["chat", _, *_, "stream"]:
-            return _READ, _join
+            return _Own(_READ, _join)
         case _:
             return None
 
 
-async def _get_messages(turns: Turns, _: HttpRequest) -> HttpResponse:
-    messages = await turns.transcript()
+async def _get_messages(turns: Turns, _: Visit) -> HttpResponse:
+    messages = (await turns.transcript()).messages
     return HttpResponse(body=f"[{','.join(messages)}]".encode(), content_type="application/json")
 
 
-async def _join(turns: Turns, request: HttpRequest) -> HttpResponse:
+async def _join(turns: Turns, visit: Visit) -> HttpResponse:
     joined = join_chat(turns)
-    if request.method == "HEAD":  # nobody will read it
+    if visit.request.method == "HEAD":  # nobody will read it
         return HttpResponse(status=joined.status, content_type=joined.content_type)
     return joined
 

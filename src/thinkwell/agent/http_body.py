@@ -1,15 +1,18 @@
-"""What a request's body says, or a refusal that tells its sender what is wrong with it."""
+"""What a request says, or a refusal that tells its sender what is wrong with it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, cast
 
+import msgspec
+
+from thinkwell.core import json
 from thinkwell.core.errors import MessageTooLargeError
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
 from thinkwell.wire.decode import parse_client_json
-from thinkwell.wire.http import HttpRequest
+from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a defect
@@ -19,6 +22,19 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a defect
         super().__init__(text)
         self.status = status
         self.text = text
+
+
+class Visit(msgspec.Struct, frozen=True):
+    """A request for one of the agent's own routes, and what its sender may do."""
+
+    request: HttpRequest
+    read_only: bool
+    """Turns it asks for must not change the agent's state."""
+
+
+def json_response(value: Any, status: int = 200) -> HttpResponse:
+    """An answer in JSON."""
+    return HttpResponse(status=status, body=json.dump_bytes(value), content_type="application/json")
 
 
 def read_object(request: HttpRequest) -> dict[str, Any]:

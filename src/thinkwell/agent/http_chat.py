@@ -15,13 +15,14 @@ from contextlib import aclosing
 from typing import Any, cast
 
 from thinkwell.agent.chat_request import Asker, accept_chat, explain_refusal
-from thinkwell.agent.http_body import Refusal, check_sizes, read_object
+from thinkwell.agent.http_body import Refusal, Visit, read_object
 from thinkwell.agent.http_continue import go_on, joined_stream
 from thinkwell.agent.http_sse import DONE, STILL_HERE, STREAM_HEADERS, STREAM_TYPE, events
-from thinkwell.agent.http_tail import end_of, follow, last_chunks, tickets_of
+from thinkwell.agent.http_tail import end_of, follow, last_chunks
 from thinkwell.agent.intake import read_policy
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
+from thinkwell.core.errors import MessageTooLargeError
 from thinkwell.core.ids import new_id
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import check_message
@@ -33,18 +34,23 @@ BUSY = "The agent is busy and takes no other message now. Try again when it has 
 _OWN_KEYS = frozenset({"id", "messages", "trigger", "messageId", "clientTools"})
 
 
-async def post_chat(turns: Turns, request: HttpRequest) -> HttpResponse:
+async def post_chat(turns: Turns, visit: Visit) -> HttpResponse:
     """Accept what a client asks for and stream the answer."""
-    asker = Asker(trigger="ws-chat", principal=request.principal)
-    asked = _read(request)
+    asker = Asker(trigger="http-chat", principal=visit.request.principal, read_only=visit.read_only)
+    asked = _read(visit.request)
     try:
-        messages = [check_message(message) for message in asked.messages]
+        stream = await _accept(turns, asked, asker)
     except ValueError as error:
-        raise Refusal(400, await explain_refusal(turns, asked.id, str(error), asker)) from error
-    check_sizes(_trailing_users(messages))
-    last = messages[-1] if messages else None
-    if last is not None and last["role"] == "assistant" and asked.trigger == "submit-message":
-        return stream_response(await go_on(turns, last, asked, asker))
+        status = 413 if isinstance(error.__cause__, MessageTooLargeError) else 400
+        raise Refusal(status, await explain_refusal(turns, asked.id, str(error), asker)) from error
+    return stream_response(stream)
+
+
+async def _accept(turns: Turns, asked: ChatRequest, asker: Asker) -> AsyncIterator[bytes]:
+    """Raises `ValueError` for messages that are none; nothing is stored then."""
+    answer = _answer_to_go_on_with(asked)
+    if answer is not None:
+        return await go_on(turns, answer, asked, asker)
     policy = read_policy(turns.parts.agent.message_concurrency)
     accepted = await accept_chat(turns, policy, asked, asker)
     if accepted is None:
@@ -52,12 +58,20 @@ async def post_chat(turns: Turns, request: HttpRequest) -> HttpResponse:
     _, ticket = accepted
     if ticket is None:
         raise RuntimeError("a turn with a new id was known before")
-    return stream_response(turn_stream(turns, ticket))
+    return turn_stream(ticket)
 
 
-async def stop_chat(turns: Turns) -> HttpResponse:
+def _answer_to_go_on_with(asked: ChatRequest) -> UIMessage | None:
+    """The client's copy of an answer, if that is its last message."""
+    if not asked.messages or asked.trigger != "submit-message":
+        return None
+    last = check_message(asked.messages[-1])
+    return last if last["role"] == "assistant" else None
+
+
+async def stop_chat(turns: Turns, _: Visit) -> HttpResponse:
     """Stop the turn that runs, or else the one that would run next."""
-    line = tickets_of(turns)
+    line = turns.tickets()
     if line:
         await turns.cancel(line[0].record.request_id, "stopped by the user")
     return HttpResponse(status=204)
@@ -65,13 +79,13 @@ async def stop_chat(turns: Turns) -> HttpResponse:
 
 def join_chat(turns: Turns) -> HttpResponse:
     """The stream of the turn that runs, from its start (14.5)."""
-    line = tickets_of(turns)
+    line = turns.tickets()
     if not line:
         return HttpResponse(status=204)
     ticket = line[0]
     if ticket.record.continuation:
         return stream_response(joined_stream(turns, ticket))
-    return stream_response(turn_stream(turns, ticket))
+    return stream_response(turn_stream(ticket))
 
 
 def stream_response(stream: AsyncIterator[bytes]) -> HttpResponse:
@@ -79,9 +93,9 @@ def stream_response(stream: AsyncIterator[bytes]) -> HttpResponse:
     return HttpResponse(content_type=STREAM_TYPE, headers=STREAM_HEADERS, stream=stream)
 
 
-async def turn_stream(turns: Turns, ticket: Ticket) -> AsyncGenerator[bytes]:
+async def turn_stream(ticket: Ticket) -> AsyncGenerator[bytes]:
     """A whole turn as events."""
-    async with aclosing(follow(turns, ticket)) as batches:
+    async with aclosing(follow(ticket)) as batches:
         async for bodies in batches:
             yield events(json.loads(body) for body in bodies) if bodies else STILL_HERE
     yield events(last_chunks(end_of(ticket))) + DONE
@@ -100,13 +114,3 @@ def _read(request: HttpRequest) -> ChatRequest:
         client_tools=cast("list[Any]", tools) if isinstance(tools, list) else None,
         body={key: value for key, value in body.items() if key not in _OWN_KEYS},
     )
-
-
-def _trailing_users(messages: list[UIMessage]) -> list[UIMessage]:
-    """The run of user messages at the end: only these can be new."""
-    count = 0
-    for message in reversed(messages):
-        if message["role"] != "user":
-            break
-        count += 1
-    return messages[len(messages) - count :]

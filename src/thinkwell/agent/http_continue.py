@@ -22,7 +22,7 @@ from thinkwell.agent.http_rebuild import (
     steps_after,
 )
 from thinkwell.agent.http_sse import DONE, STILL_HERE, events
-from thinkwell.agent.http_tail import end_of, follow, last_chunks, tickets_of
+from thinkwell.agent.http_tail import end_of, follow, last_chunks
 from thinkwell.agent.interactions import Answer, approval_answer, result_answer
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
@@ -61,7 +61,7 @@ async def joined_stream(
     message_id = ticket.record.message_id or ""
     yield events([{"type": "start", "messageId": message_id}])
     begun = False
-    async with aclosing(follow(turns, ticket)) as batches:
+    async with aclosing(follow(ticket)) as batches:
         async for bodies in batches:
             if not bodies:
                 yield STILL_HERE
@@ -98,13 +98,30 @@ def _news_for(copy: UIMessage | None, stored: UIMessage | None) -> list[Chunk]:
 
 async def _apply_outcomes(turns: Turns, copy: UIMessage, asked: ChatRequest) -> None:
     tools = read_client_tools(asked.client_tools)
+    waiting = await _open_calls(turns, copy["id"])
+    parts = [part for part in tool_parts(copy) if part["toolCallId"] in waiting]
     try:
-        answers = [_answer_in(part, tools) for part in tool_parts(copy)]
+        answers = [_answer_in(part, tools) for part in parts]
     except ValueError as error:
         raise Refusal(400, f"A tool's output cannot be used: {error}.") from error
     for answer in answers:
         if answer is not None:
             await turns.answer(answer)  # the first one wins: one that was given before is left out
+
+
+async def _open_calls(turns: Turns, message_id: str) -> set[str]:
+    """The calls of this answer that have no outcome yet, as it grows or is stored.
+
+    Only these can be answered: a copy repeats all it has seen, and providers use ids again.
+    """
+    running = turns.running
+    answer: UIMessage | None = None
+    if running is not None and running.message_id == message_id and not running.stored:
+        answer = running.fold.message if running.answer_known else None
+    if answer is None:
+        answer = await turns.parts.session.get_message(message_id)
+    calls = () if answer is None else tool_parts(answer)
+    return {part["toolCallId"] for part in calls if not is_settled(part)}
 
 
 def _answer_in(part: Part, tools: tuple[dict[str, Any], ...] | None) -> Answer | None:
@@ -140,7 +157,7 @@ async def _until_written(turns: Turns, message_id: str) -> None:
 
 
 def _turn_going_on(turns: Turns, message_id: str) -> Ticket | None:
-    line = tickets_of(turns)
+    line = turns.tickets()
     mine = (t for t in line if t.record.continuation and t.record.message_id == message_id)
     return next(mine, None)
 

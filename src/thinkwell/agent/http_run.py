@@ -12,29 +12,28 @@ from __future__ import annotations
 
 import asyncio
 from typing import Any, cast
+from urllib.parse import unquote
 
-from thinkwell.agent.http_body import Refusal, check_sizes, read_object
-from thinkwell.agent.http_tail import tickets_of
+from thinkwell.agent.http_body import Refusal, Visit, check_sizes, json_response, read_object
 from thinkwell.agent.inputs import as_messages, is_empty
 from thinkwell.agent.turns import Turns
-from thinkwell.core import json
 from thinkwell.core.errors import HostClosedError
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.visible import visible_message
 from thinkwell.turn.admission import TurnRequest
-from thinkwell.wire.http import HttpRequest, HttpResponse
+from thinkwell.wire.http import HttpResponse
 
 _FIELDS = ("input", "metadata", "idempotencyKey", "wait")
 _EXAMPLE = '`{"input": "hello"}`'
 LONGEST_KEY = 255
 
 
-async def post_run(turns: Turns, request: HttpRequest) -> HttpResponse:
+async def post_run(turns: Turns, visit: Visit) -> HttpResponse:
     """Accept a turn; answer with its result, or with its id."""
-    body = read_object(request)
+    body = read_object(visit.request)
     wait = _flag(body, "wait", default=True)
-    admission, _ = await turns.ask(_turn_request(body, request))
+    admission, _ = await turns.ask(_turn_request(body, visit))
     record = admission.record
     if not wait:
         status = {"status": record.status, "accepted": admission.accepted}
@@ -42,20 +41,16 @@ async def post_run(turns: Turns, request: HttpRequest) -> HttpResponse:
     return json_response(await _report(turns, await _settled(turns, record)))
 
 
-async def get_run(turns: Turns, request_id: str) -> HttpResponse:
+async def get_run(turns: Turns, visit: Visit) -> HttpResponse:
     """How a turn stands."""
+    request_id = unquote(visit.request.path.rpartition("/")[2])
     record = await turns.find(request_id)
     if record is None:
         raise Refusal(404, f"There is no turn {request_id!r}.")
     return json_response(await _report(turns, record))
 
 
-def json_response(value: Any, status: int = 200) -> HttpResponse:
-    """An answer in JSON."""
-    return HttpResponse(status=status, body=json.dump_bytes(value), content_type="application/json")
-
-
-def _turn_request(body: dict[str, Any], request: HttpRequest) -> TurnRequest:
+def _turn_request(body: dict[str, Any], visit: Visit) -> TurnRequest:
     for name in body:
         if name not in _FIELDS:
             raise Refusal(400, f"There is no field {name!r}. Known: {', '.join(_FIELDS)}.")
@@ -73,7 +68,8 @@ def _turn_request(body: dict[str, Any], request: HttpRequest) -> TurnRequest:
         new_ids=isinstance(asked, str),
         metadata=_metadata(body),
         idempotency_key=_key(body),
-        principal=request.principal,
+        principal=visit.request.principal,
+        read_only=visit.read_only,
     )
 
 
@@ -101,7 +97,7 @@ def _flag(body: dict[str, Any], name: str, *, default: bool) -> bool:
 async def _settled(turns: Turns, record: TurnRecord) -> TurnRecord:
     """The row of a turn once it has ended. Nobody who leaves here stops it."""
     request_id = record.request_id
-    ticket = next((t for t in tickets_of(turns) if t.record.request_id == request_id), None)
+    ticket = next((t for t in turns.tickets() if t.record.request_id == request_id), None)
     if ticket is not None:
         try:
             await asyncio.shield(ticket.result)

@@ -1,7 +1,8 @@
 """What to do with a message that arrives while the agent is busy (spec/02 §3.8, DESIGN §8.8).
 
 A pure decision over what runs and waits; the accepting transaction then carries it out. Only
-submits over the socket are subject to a policy, and only when they overlap another turn.
+submits of chat clients, over the socket or HTTP, are subject to a policy, and only when they
+overlap another turn.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.turn.admission import CHAT_TRIGGERS
 from thinkwell.turn.ticket import Ticket
 
 Strategy: TypeAlias = Literal["queue", "latest", "merge", "drop", "debounce", "steer"]
@@ -77,7 +79,7 @@ def _overlapping(line: Sequence[Ticket]) -> tuple[Ticket, ...]:
     return tuple(
         ticket
         for place, ticket in enumerate(line)
-        if ticket.record.trigger == "ws-chat"
+        if ticket.record.trigger in CHAT_TRIGGERS
         and ticket.record.branch_from is None
         and (place > 0 or ticket.record.not_before is not None)
     )

@@ -177,7 +177,11 @@ def _signature(
     from thinkwell.tools.schema import explain, parameter_hints
 
     signature = inspect.signature(function)
-    plain = [n for n, p in signature.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    plain = [
+        name
+        for name, parameter in signature.parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
     hints = parameter_hints(function, plain)
     hints = {name: hint for name, hint in hints.items() if hint is not RpcStream}
 

@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Any, Literal, Protocol, TypeAlias
 
-from thinkwell.agent.connection import Connection, served_by
+from thinkwell.agent.behalf import asking_for
+from thinkwell.agent.connection import Connection
 from thinkwell.core import json
 from thinkwell.core.errors import ReadonlyError
+from thinkwell.core.tasks import run_to_the_end
 from thinkwell.store.base import Transaction
-from thinkwell.turn.running import current_turn
 
 log = logging.getLogger("thinkwell.agent")
 
@@ -73,13 +74,17 @@ class StateBox:
 
     async def set(self, value: Any, source: Source = "server") -> None:
         """Judge, store, show. Raises what the validator raises, and changes nothing then."""
-        if source == "server":
-            self._refuse_readonly()
+        asker = asking_for(self._agent_id) if source == "server" else None
+        if asker is not None and asker.read_only:
+            raise ReadonlyError  # whoever only may look cannot do it through a turn either (§2.6)
         plain = json.to_jsonable(value)
         text = json.dumps(plain)
         judged = self._owner.validate_state_change(json.loads(text), source)
         if isawaitable(judged):
             await judged
+        await run_to_the_end(self._store_and_show(text, plain, source))
+
+    async def _store_and_show(self, text: str, plain: Any, source: Source) -> None:
         await self._store(text)
         self._show(plain, source)
 
@@ -89,12 +94,3 @@ class StateBox:
 
         await self._commit(write)
         self._text = text
-
-    def _refuse_readonly(self) -> None:
-        """Whoever only may look cannot change the state through a call or a turn (§2.6)."""
-        caller, turn = served_by(self._agent_id), current_turn.get()
-        if caller is not None and caller.readonly:
-            raise ReadonlyError
-        here = turn is not None and turn.active and turn.record.agent_id == self._agent_id
-        if here and turn is not None and turn.record.read_only:
-            raise ReadonlyError

@@ -26,6 +26,10 @@ class Telling:
         if ticket is not None:
             ticket.log_started(log)
 
+    async def show_asker(self, record: TurnRecord) -> None:
+        """See `TurnOutput`."""
+        await self._live.show_asker(record.request_id)
+
     def recovering(self, record: TurnRecord) -> None:
         """See `TurnOutput`."""
         self._live.recovering(record.request_id)

@@ -39,7 +39,7 @@ from thinkwell.journal.turns import (
     unsettled_turns,
 )
 from thinkwell.live.live import EndedStream, Live, TerminalRecord
-from thinkwell.live.watchers import Watchers
+from thinkwell.live.watchers import Transcript, Watchers
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.tools.tool import Tool
@@ -102,16 +102,22 @@ class Turns:
         input_function: InputFunction | None = None,
         tools: Mapping[str, Tool] | None = None,
         origin: str | None = None,
+        crossed: bool = False,
         signal: AbortSignal | None = None,
     ) -> tuple[Admission, Ticket | None]:
-        """Accept a turn and put it in line. No ticket if it was known before."""
+        """Accept a turn and put it in line. No ticket if it was known before.
+
+        `crossed`: it was asked for before its client had seen the newest transcript.
+        """
         if self._closed:
             raise HostClosedError("The app is stopping and accepts no new turns.")
         depth = chain_depth.get()
         if depth > self.parts.agent.max_turn_chain:
             raise TurnChainError(depth)
         request = on_behalf(request, self.parts.owner.agent_id)
-        make = partial(Ticket, input_function=input_function, tools=tools, depth=depth)
+        make = partial(
+            Ticket, input_function=input_function, tools=tools, depth=depth, crossed=crossed
+        )
         return await run_to_the_end(self._accept(request, make, origin, signal))
 
     async def _accept(
@@ -135,7 +141,7 @@ class Turns:
 
     async def _line_up(self, ticket: Ticket, origin: str | None) -> None:
         self.live.accepted(ticket.record, origin)
-        ticket.waited = self.busy
+        ticket.crossed = ticket.crossed or self.busy
         self._queue.put(ticket)
         try:
             if not ticket.record.continuation:
@@ -153,9 +159,12 @@ class Turns:
 
     def plan(self, policy: Policy) -> Plan:
         """What to do with a submit that arrives now."""
+        return plan_intake(policy, self._line(), self.parts.clock.now())
+
+    def _line(self) -> list[Ticket]:
+        """The running and waiting turns of this generation: a clear makes the others stale."""
         current = self._queue.generation
-        line = [t for t in self._queue.tickets() if t.record.generation == current]
-        return plan_intake(policy, line, self.parts.clock.now())
+        return [t for t in self._queue.tickets() if t.record.generation == current]
 
     async def answer(self, answer: Answer, *, origin: str | None = None) -> bool:
         """Apply a tool result or a decision from outside. False if nothing waited for it."""
@@ -190,6 +199,9 @@ class Turns:
 
     async def cancel(self, request_id: str, reason: str) -> bool:
         """Stop a turn: recorded first, so that a crash does not revive it."""
+        return await run_to_the_end(self._cancel(request_id, reason))
+
+    async def _cancel(self, request_id: str, reason: str) -> bool:
         parts = self.parts
         stopped = await parts.commits.run(
             parts.owner,
@@ -212,15 +224,20 @@ class Turns:
 
     async def clear(self, *, but: str | None = None) -> None:
         """Forget the conversation (spec/01 §8.3)."""
-        stopped = await self.reset(forget=True)
-        self.live.cleared(but, stopped=stopped)
+        await self.reset(forget=True)
+        self.live.cleared(but)
         self.changes.tell()
 
-    async def reset(self, *, forget: bool = False) -> bool:
-        """A new generation: what runs stops, what waits is skipped (spec/02 §3.5).
+    async def reset(self, *, forget: bool = False) -> None:
+        """A new generation: what runs stops, what waits is skipped (spec/02 §3.5)."""
+        stale = await run_to_the_end(self._next_generation(forget=forget))
+        # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
+        # nobody can wait for them: they come when this turn has left its slot.
+        if stale and not is_inside_turn(self.parts.owner.agent_id):
+            await asyncio.wait([ticket.result for ticket in stale])
 
-        Returns whether there was anything.
-        """
+    async def _next_generation(self, *, forget: bool) -> list[Ticket]:
+        """Stores the new generation and stops what is of an older one."""
         parts = self.parts
         generation = await parts.commits.run(
             parts.owner, lambda tx: next_generation(tx, parts, forget=forget)
@@ -229,11 +246,7 @@ class Turns:
         stale = [t for t in self._queue.tickets() if t.record.generation < generation]
         for ticket in stale:
             self._abort(ticket, "cleared")
-        # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
-        # nobody can wait for them: they come when this turn has left its slot.
-        if stale and not is_inside_turn(parts.owner.agent_id):
-            await asyncio.wait([ticket.result for ticket in stale])
-        return bool(stale)
+        return stale
 
     async def recover(self) -> None:
         """After a start: unsettled turns go back in line, owed hooks are delivered again."""
@@ -257,10 +270,10 @@ class Turns:
         """The row of a turn."""
         return await find_turn(self.parts.store, self.parts.owner.agent_id, request_id)
 
-    async def transcript(self, *, growing: bool = False) -> list[str]:
+    async def transcript(self, *, growing: bool = False) -> Transcript:
         """What every client should show. With `growing`, the answer that streams now too."""
         answer = self.running if growing else None
-        return await encoded_transcript(self.parts.session, self._queue.tickets(), answer)
+        return await encoded_transcript(self.parts.session, self._line(), answer)
 
     async def has_pending_interaction(self) -> bool:
         """Whether a call waits for a client or a person."""

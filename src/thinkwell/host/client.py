@@ -81,10 +81,12 @@ class HostClient(Protocol):
         ...
 
     async def handle_request(self, address: AgentAddress, request: HttpRequest) -> HttpResponse:
-        """Pass an HTTP request to an agent."""
+        """Pass an HTTP request to an agent. The stream of the answer has `aclose`."""
         ...
 
-    async def conversations(self, class_name: str, limit: int) -> Sequence[Conversation]:
+    async def conversations(
+        self, class_name: str, limit: int, offset: int = 0
+    ) -> Sequence[Conversation]:
         """The agents of a class that have been talked to, the latest first."""
         ...
 

@@ -85,11 +85,10 @@ class Host:
         if not self._running:
             return
         self._running = False
-        awake = [task.result() for task in self._awake.values() if _is_awake(task)]
-        await self._drain(awake)
-        for activation in awake:
+        await self._drain(self._activations())
+        await self._tasks.close()  # nobody wakes any more
+        for activation in self._activations():
             await activation.stop()
-        await self._tasks.close()
         await self._around.commits.close()
         await self._around.models.aclose()
         await self._store.close()
@@ -148,6 +147,9 @@ class Host:
             task = self._tasks.spawn(wake(cls, address.name, self._around), name=address.id)
             self._awake[address.id] = task
         return task
+
+    def _activations(self) -> list[Activation]:
+        return [task.result() for task in self._awake.values() if _is_awake(task)]
 
     async def _drain(self, awake: Sequence[Activation]) -> None:
         idle = [self._tasks.spawn(a.wait_until_idle(), name="drain") for a in awake if a.busy]

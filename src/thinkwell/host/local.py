@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -55,10 +55,12 @@ class LocalHostClient:
             return answer
         return msgspec.structs.replace(answer, stream=_awake(activation, answer.stream))
 
-    async def conversations(self, class_name: str, limit: int) -> list[Conversation]:
+    async def conversations(
+        self, class_name: str, limit: int, offset: int = 0
+    ) -> list[Conversation]:
         """See `HostClient`."""
         rows = await self._store.fetch_in_background(
-            "conversations", {"class": class_name, "limit": limit}
+            "conversations", {"class": class_name, "limit": limit, "offset": offset}
         )
         return [
             Conversation(name=row["name"], title=_title(row["first"]), updated_at=row["updated_at"])
@@ -97,9 +99,13 @@ def _method(agent: Agent, method: str) -> Callable[..., Any]:
 async def _awake(activation: Activation, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The stream; its agent stays awake until it is read or left."""
     with activation.in_use():
-        async with aclosing(cast("Any", stream)):
+        try:
             async for piece in stream:
                 yield piece
+        finally:
+            close = getattr(stream, "aclose", None)  # an app's own stream may be any iterator
+            if close is not None:
+                await close()
 
 
 def _title(first: str | None) -> str:

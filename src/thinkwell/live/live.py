@@ -18,15 +18,15 @@ from thinkwell.core.errors import StoreError
 from thinkwell.core.signal import Disposer
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.live.watchers import Watcher, Watchers
+from thinkwell.live.watchers import NOTHING, Transcript, Watcher, Watchers
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.visible import visible_message
 from thinkwell.wire import encode
 
 log = logging.getLogger("thinkwell.live")
 
-Transcript = Callable[[], Awaitable[Sequence[str]]]
-"""The encoded messages every client should show now: the active path, then accepted inputs."""
+ReadTranscript = Callable[[], Awaitable[Transcript]]
+"""What every client should show now: the active path, then accepted inputs."""
 FindEnded = Callable[[str], "Awaitable[EndedStream | None]"]
 """A turn that has ended, by request id."""
 
@@ -61,13 +61,16 @@ class TerminalRecord(msgspec.Struct, frozen=True):
 class Live:
     """The watchers of one agent and what they are told."""
 
-    def __init__(self, watchers: Watchers, transcript: Transcript, find_ended: FindEnded) -> None:
+    def __init__(
+        self, watchers: Watchers, transcript: ReadTranscript, find_ended: FindEnded
+    ) -> None:
         self.watchers = watchers
         self.terminal: TerminalRecord | None = None
         self._transcript = transcript
         self._find_ended = find_ended
         self._stream: ActiveStream | None = None
         self._accepted: dict[str, str | None] = {}
+        self._askers: dict[str, Watcher] = {}
         self._continuations: set[str] = set()
         self._recovering: str | None = None
         self._changes = 0
@@ -80,6 +83,8 @@ class Live:
         self._accepted[record.request_id] = origin
         self.terminal = None
         asker = self.watchers.get(origin)
+        if asker is not None:
+            self._askers[record.request_id] = asker
         if record.continuation and asker is not None:
             asker.awaits = record.request_id  # then offer and acknowledgement (spec/01 §11.7)
             self._continuations.add(record.request_id)
@@ -103,8 +108,10 @@ class Live:
                 self._offer(watcher, record.request_id)
 
     def _offer_to_waiting(self, request_id: str) -> None:
+        asker = self._askers.get(request_id)
         for watcher in self.watchers:
-            if watcher.parked or watcher.awaits == request_id:
+            parked = watcher.parked and watcher is not asker  # whoever asks needs no offer (§10.7)
+            if parked or watcher.awaits == request_id:
                 self._offer(watcher, request_id)
 
     def recovering(self, request_id: str) -> None:
@@ -123,6 +130,7 @@ class Live:
         self._changes += 1
         stream = self._take_stream(record.request_id)
         origin = self._accepted.pop(record.request_id, None)
+        self._askers.pop(record.request_id, None)
         self._continuations.discard(record.request_id)
         self.terminal = TerminalRecord(record.request_id, error) if error is not None else None
         if self._recovering == record.request_id:
@@ -159,15 +167,10 @@ class Live:
             if pending is not None:
                 watcher.parked = True
                 watcher.send(encode.stream_pending(pending))
-            watcher.send(encode.chat_messages(messages, connect=True))
+            watcher.show(messages, connect=True)
             if self._recovering is not None:
                 watcher.send(encode.chat_recovering(True, self._recovering))
         self.watchers.add(watcher)
-
-    def disconnect(self, watcher: Watcher) -> None:
-        """The connection is gone; turns go on."""
-        watcher.gone = True
-        self.watchers.remove(watcher)
 
     def resume_request(self, watcher: Watcher, probe_id: str | None) -> None:
         """Answer "is there a stream to join?" with exactly one frame (spec/01 §10.2)."""
@@ -197,18 +200,19 @@ class Live:
             if self._stream is stream:
                 self._replay_live(watcher, stream)
                 return
-        if self._flowing() is not None:
-            return
         ended = await self._find_ended(request_id)
         if ended is None:
-            watcher.send(encode.replay_done(request_id))
+            if self._flowing() is None:
+                watcher.send(encode.replay_done(request_id))
             return
         record = ended.record
         end = _end_frame(record, record.client_error, replay=True)
         if record.continuation and record.client_error is None:
             # The transcript at its end held it already: a replay would show its words twice. Older
             # clients make an empty message of a bare end; the transcript takes it away again.
-            watcher.send(end, encode.chat_messages(await self._newest_transcript()))
+            messages = await self._newest_transcript()
+            watcher.send(end)
+            watcher.show(messages)
             return
         watcher.send(*_replay(request_id, ended.bodies, continuation=record.continuation), end)
 
@@ -223,20 +227,27 @@ class Live:
         """Show everybody the transcript, except the connection that knows it."""
         self._changes += 1
         if any(watcher.id != but for watcher in self.watchers):
-            self.watchers.send(encode.chat_messages(await self._newest_transcript()), but=but)
+            self.watchers.show(await self._newest_transcript(), but=but)
 
-    def cleared(self, but: str | None, *, stopped: bool) -> None:
+    async def show_asker(self, request_id: str) -> None:
+        """Show the transcript to the connection that asked for a turn.
+
+        Clients put an answer behind the last message they show; that may be a later question.
+        """
+        asker = self._askers.get(request_id)
+        if asker is not None:
+            asker.show(await self._newest_transcript())
+
+    def cleared(self, but: str | None) -> None:
         """The conversation is gone: whoever waits is released, the others empty their list.
 
-        Whoever cleared has emptied its own; chunks of a `stopped` turn may have come since.
+        Whoever cleared has emptied its own, but chunks and transcripts may have crossed that.
         """
         self._changes += 1
         asker = self.watchers.get(but)
-        if stopped and asker is not None:
-            asker.send(encode.chat_messages(()))
+        if asker is not None:
+            asker.show(NOTHING)
         self.terminal = None
-        self._accepted.clear()
-        self._continuations.clear()
         self._release()
         self.watchers.send(encode.chat_clear(), but=but)
 
@@ -303,7 +314,7 @@ class Live:
         owner = self._accepted.get(request_id)
         return owner != watcher.id and self.watchers.get(owner) is not None
 
-    async def _newest_transcript(self) -> Sequence[str]:
+    async def _newest_transcript(self) -> Transcript:
         """Read again if something changed meanwhile: whoever gets it may not have been told."""
         while True:
             seen = self._changes
@@ -318,7 +329,7 @@ class Live:
         """
         if watcher.uninformed:
             watcher.uninformed = False
-            watcher.send(encode.chat_messages(await self._newest_transcript(), connect=True))
+            watcher.show(await self._newest_transcript(), connect=True)
 
     def updated(self, message: UIMessage) -> None:
         """A stored message has changed: everybody shows it anew."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+import msgspec
+
+from thinkwell.wire import encode
+
 
 class Sink(Protocol):
     """The way to one client. Contract: never blocks, never raises."""
@@ -18,16 +22,40 @@ class Sink(Protocol):
         ...
 
 
+class Transcript(msgspec.Struct, frozen=True):
+    """What a client should show."""
+
+    messages: Sequence[str]
+    """The messages as JSON texts."""
+    last: str | None
+    """The id of the last one."""
+
+
+NOTHING = Transcript((), None)
+
+
 class Watcher:
     """One connection."""
 
-    __slots__ = ("awaits", "gone", "id", "offered", "parked", "protocol", "sink", "uninformed")
+    __slots__ = (
+        "awaits",
+        "gone",
+        "id",
+        "offered",
+        "parked",
+        "protocol",
+        "shown",
+        "sink",
+        "uninformed",
+    )
 
     def __init__(self, connection_id: str, sink: Sink) -> None:
         self.id = connection_id
         self.sink = sink
         self.protocol = True
         """Whether it wants identity, state and the like; chat it gets in any case."""
+        self.shown: Transcript | None = None
+        """The transcript it was told to show last, after its connect sequence."""
         self.uninformed = False
         """It was offered a stream instead of the transcript when it connected."""
         self.gone = False
@@ -42,6 +70,11 @@ class Watcher:
     def send(self, *frames: str) -> None:
         """Send frames to this connection alone."""
         self.sink.send(frames)
+
+    def show(self, transcript: Transcript, *, connect: bool = False) -> None:
+        """Have it show a transcript; `connect`: as a part of its connect sequence."""
+        self.shown = None if connect else transcript
+        self.send(encode.chat_messages(transcript.messages, connect=connect))
 
 
 class Watchers:
@@ -71,6 +104,14 @@ class Watchers:
     def get(self, connection_id: str | None) -> Watcher | None:
         """The connection with that id."""
         return None if connection_id is None else self._by_id.get(connection_id)
+
+    def show(self, transcript: Transcript, *, but: str | None = None) -> None:
+        """Have all show a transcript, except one."""
+        frame = encode.chat_messages(transcript.messages)
+        for watcher in self:
+            if watcher.id != but:
+                watcher.shown = transcript
+                watcher.send(frame)
 
     def send(
         self,

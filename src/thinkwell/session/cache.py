@@ -34,7 +34,7 @@ class CachedMessage:
     @property
     def weight(self) -> int:
         """About the memory it takes: the text, the decoded message, what was made of it."""
-        return 3 * len(self.text) + 512
+        return 6 * len(self.text) + 512
 
 
 class MessageCache:

@@ -3,8 +3,8 @@
 A turn reads it more than once and changes only its end. Every write moves `stamp` on before it
 commits, so a path that was read before no longer counts, whatever becomes of the transaction; a
 committed message below the head is added with `extend`. So it is right without asking the store,
-as long as every write of this session in this process goes through the same tree: the agent's
-epoch keeps other processes out.
+as long as every write of this session in this process goes through the same tree (the agent's
+epoch keeps other processes out) and a read outside a transaction waits for the one that is open.
 """
 
 from __future__ import annotations

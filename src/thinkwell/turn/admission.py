@@ -7,6 +7,7 @@ unsettled turn, and writes the row. Only after it has committed does anybody hea
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -84,7 +85,7 @@ async def _accept(
     if known is not None:
         return Admission(known, accepted=False)
     inherited = await _supersede(tx, parts, request.supersedes)
-    known_ids, fresh = await _new_messages(tx, parts, request)
+    known_ids, fresh = await _new_messages(tx, parts, request, generation)
     branch_from = request.branch_from if request.branch_from in known_ids else None
     edit = await _edit_of(tx, parts, request, known_ids)
     if edit is not None:
@@ -185,7 +186,7 @@ async def _find_known(tx: Transaction, agent_id: str, request: TurnRequest) -> T
 
 
 async def _new_messages(
-    tx: Transaction, parts: Parts, request: TurnRequest
+    tx: Transaction, parts: Parts, request: TurnRequest, generation: int
 ) -> tuple[set[str], tuple[UIMessage, ...]]:
     """The ids that are in the tree or wait in an unsettled turn, and what is new (DESIGN §8.1)."""
     messages = request.messages
@@ -198,12 +199,20 @@ async def _new_messages(
     for turn in await unsettled_turns(tx, parts.owner.agent_id):
         known |= {message["id"] for message in turn.input}
     fresh = [message for message in messages if message["id"] not in known]
+    if generation > 0 and not known and request.trigger in CHAT_TRIGGERS:
+        fresh = _after_clear(fresh)
     if any(message["role"] == "assistant" for message in fresh):
         stored = await parts.session.get_history(reader=tx)
         mapped = reconcile(fresh, stored)
         have = {message["id"] for message in stored}
         fresh = [message for message in mapped if message["id"] not in have]
     return known, tuple(fresh)
+
+
+def _after_clear(messages: Sequence[UIMessage]) -> list[UIMessage]:
+    """Of a client that has not heard of a clear yet only what it asks now: the rest was deleted."""
+    asked = takewhile(lambda message: message["role"] == "user", reversed(messages))
+    return list(reversed(list(asked))) or list(messages)
 
 
 def refuse_nested(call: str, agent_id: str) -> None:

@@ -54,9 +54,8 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
         return Skipped("cleared")
     turn.input_applied = True
     turn.parts.session.remember(turn.written)
-    if ticket.waited:
-        # Clients put an answer behind what they show last, which is a later question by now.
-        await turn.parts.output.transcript_changed()
+    if ticket.crossed:
+        await turn.parts.output.show_asker(turn.record)
     turn.parts.output.started(turn.record, turn.log)
     crash_here("c2")
     if stop is not None:

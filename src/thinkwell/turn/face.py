@@ -72,6 +72,10 @@ class TurnOutput(Protocol):
         """A turn runs; its chunks come through `log`."""
         ...
 
+    async def show_asker(self, record: TurnRecord) -> None:
+        """A turn begins whose client may not show its question last, where the answer goes."""
+        ...
+
     def recovering(self, record: TurnRecord) -> None:
         """A turn that lost its model is begun anew."""
         ...

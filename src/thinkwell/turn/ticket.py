@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from thinkwell.core.signal import AbortController
+from thinkwell.core.signal import AbortController, Disposer
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
@@ -20,6 +20,7 @@ InputFunction: TypeAlias = Callable[
 
 Contract: called once; may raise (the turn fails).
 """
+_ListenerT = TypeVar("_ListenerT")
 
 
 class Ticket:
@@ -30,6 +31,7 @@ class Ticket:
         "_on_end",
         "_on_log",
         "controller",
+        "crossed",
         "depth",
         "ended",
         "input_function",
@@ -37,7 +39,6 @@ class Ticket:
         "record",
         "result",
         "tools",
-        "waited",
     )
 
     def __init__(
@@ -47,14 +48,15 @@ class Ticket:
         *,
         tools: Mapping[str, Tool] | None = None,
         depth: int = 0,
+        crossed: bool = False,
     ) -> None:
         self.record = record
         self.tools = tools or {}
         """Tools of this turn only; they live as long as their caller."""
         self.depth = depth
         """How many turns have started one another in their end hooks, up to this one."""
-        self.waited = False
-        """Whether another turn was before it when it took its place."""
+        self.crossed = crossed
+        """Whether clients may show its question where it does not belong when it begins."""
         self.input_function = input_function
         self.controller = AbortController()
         self.result: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
@@ -63,32 +65,32 @@ class Ticket:
         self.outcome: TurnOutcome | None = None
         """What was stored; there when `result` is, unless nothing ran."""
         self._log: TurnLog | None = None
-        self._on_log: Callable[[TurnLog], object] | None = None
-        self._on_end: Callable[[], object] | None = None
+        self._on_log: dict[object, Callable[[TurnLog], object]] = {}
+        self._on_end: dict[object, Callable[[], object]] = {}
         if record.cancel_requested is not None:
             self.controller.abort(record.cancel_requested)
 
-    def on_log(self, listener: Callable[[TurnLog], object]) -> None:
-        """Call `listener` once the turn has a journal to follow."""
-        self._on_log = listener
+    def on_log(self, listener: Callable[[TurnLog], object]) -> Disposer:
+        """Call `listener` once the turn has a journal to follow. Returns an idempotent disposer."""
         if self._log is not None:
             listener(self._log)
+        return _listen(self._on_log, listener)
 
-    def on_end(self, listener: Callable[[], object]) -> None:
-        """Call `listener` at once when the end is told."""
-        self._on_end = listener
+    def on_end(self, listener: Callable[[], object]) -> Disposer:
+        """Call `listener` at once when the end is told. Returns an idempotent disposer."""
+        return _listen(self._on_end, listener)
 
     def log_started(self, log: TurnLog) -> None:
         """The turn streams into `log` from now on."""
         self._log = log
-        if self._on_log is not None:
-            self._on_log(log)
+        for listener in tuple(self._on_log.values()):
+            listener(log)
 
     def tell_end(self, record: TurnRecord) -> None:
         """The end is stored, and clients know it."""
         self.ended = record
-        if self._on_end is not None:
-            self._on_end()
+        for listener in tuple(self._on_end.values()):
+            listener()
 
     @property
     def started(self) -> bool:
@@ -103,3 +105,13 @@ class Ticket:
     def written_from(self, start: int) -> Sequence[str]:
         """The durable chunks from `start` on."""
         return () if self._log is None else self._log.bodies[start : self._log.written]
+
+
+def _listen(listeners: dict[object, _ListenerT], listener: _ListenerT) -> Disposer:
+    token = object()
+    listeners[token] = listener
+
+    def dispose() -> None:
+        listeners.pop(token, None)
+
+    return dispose

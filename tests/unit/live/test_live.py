@@ -14,7 +14,7 @@ from thinkwell.core.errors import StoreError
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.live import EndedStream, Live
-from thinkwell.live.watchers import Watcher, Watchers
+from thinkwell.live.watchers import Transcript, Watcher, Watchers
 
 CHUNKS = [json.dumps({"type": "text-delta", "id": "t", "delta": str(n)}) for n in range(5)]
 
@@ -52,12 +52,12 @@ class Room:
         self.live = Live(Watchers(), self._transcript, self._find_ended)
         self.logs: dict[str, TurnLog] = {}
 
-    async def _transcript(self) -> Sequence[str]:
+    async def _transcript(self) -> Transcript:
         if self.pause is not None:
             await self.pause.wait()
         if self.failure is not None:
             raise self.failure
-        return self.messages
+        return Transcript(self.messages, "m" if self.messages else None)
 
     async def _find_ended(self, request_id: str) -> EndedStream | None:
         return self.ended.get(request_id)
@@ -160,7 +160,7 @@ class TestConnecting:
 
     async def test_1_3_1_a_new_connection_with_a_known_id_replaces_the_old(self, room: Room):
         old, new = await room.tab("same"), await room.tab("same")
-        room.live.disconnect(old.watcher)
+        room.live.watchers.remove(old.watcher)
         forget(old, new)
         room.start(room.accept(), said=1)
         assert (len(old.take()), len(new.take())) == (0, 1)
@@ -349,7 +349,7 @@ class TestClearing:
         await room.end(made, error="boom")
         asker, other = await room.tab("asker"), await room.tab("other")
         forget(asker, other)
-        room.live.cleared(but="asker", stopped=False)
-        assert (asker.kinds(), other.kinds()) == ([], ["chat_clear"])
+        room.live.cleared(but="asker")
+        assert (asker.kinds(), other.kinds()) == (["chat_messages"], ["chat_clear"])
         room.live.resume_request(other.watcher, None)
         assert other.kinds() == ["stream_resume_none"]

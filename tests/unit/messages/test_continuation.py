@@ -3,7 +3,6 @@
 import pytest
 
 from tests.unit.messages.helpers import (
-    ASKED,
     assistant,
     call,
     chunk,
@@ -13,10 +12,9 @@ from tests.unit.messages.helpers import (
     text,
     tool_chunk,
 )
-from thinkwell.messages.apply_result import apply_approval, apply_tool_result
+from thinkwell.messages.apply_result import apply_tool_result
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.model_messages import AssistantMessage, ToolMessage
-from thinkwell.messages.replay_filter import is_replayed
 from thinkwell.messages.settle import is_for_earlier_call, opened_call, settle_stored_call
 
 STEP = {"type": "step-start"}
@@ -100,12 +98,6 @@ class TestEarlierCalls:
         outcome = tool_chunk("output-available", "c2", output="done")
         parts = parts_of(opening, outcome, onto=assistant(APPROVED), continuation=True)
         assert parts == [APPROVED, settled_call("done", "c2")]
-
-    def test_f18_a_provider_that_repeats_the_call_is_not_believed(self):
-        asked = fold(*ASKED).message
-        answered = apply_approval(asked, "c1", approved=True).message
-        going_on = fold(onto=answered, continuation=True)
-        assert all(is_replayed(item, going_on) for item in ASKED)
 
 
 class TestForwarding:

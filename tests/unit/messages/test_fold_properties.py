@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tests.unit.messages.strategies import legal_streams
 from thinkwell.messages.fold import Fold, fold_chunks
 from thinkwell.messages.message import tool_parts
-from thinkwell.messages.replay_filter import is_replayed
 
 ORDER = ("input-streaming", "input-available", "approval-requested", "approval-responded")
 
@@ -70,25 +69,6 @@ def test_a_replay_onto_the_folded_message_changes_no_call(stream):
     assert calls(again.message).items() >= calls(first).items()
 
 
-@given(legal_streams)
-def test_the_replay_filter_drops_only_what_the_fold_ignores(stream):
-    plain = Fold(fold_chunks(stream, "m"), continuation=True)
-    filtered = Fold(plain.message, continuation=True)
-    for chunk in stream:
-        plain.apply(chunk)
-        if not is_replayed(chunk, filtered):
-            filtered.apply(chunk)
-    assert filtered.message == plain.message
-
-
-@given(legal_streams)
-def test_the_replay_filter_lets_a_first_telling_through(stream):
-    folding = Fold({"id": "m", "role": "assistant", "parts": []})
-    for chunk in stream:
-        assert not is_replayed(chunk, folding)
-        folding.apply(chunk)
-
-
 @given(legal_streams, st.randoms(use_true_random=False))
 def test_a_broken_stream_never_raises(stream, random):
     broken = [{k: v for k, v in c.items() if k == "type" or random.random() < 0.8} for c in stream]
@@ -96,7 +76,6 @@ def test_a_broken_stream_never_raises(stream, random):
     random.shuffle(broken)
     folding = Fold({"id": "m", "role": "assistant", "parts": []})
     for chunk in broken:
-        is_replayed(chunk, folding)
         folding.apply(chunk)
     assert all(isinstance(part["type"], str) for part in folding.message["parts"])
 
