@@ -9,9 +9,10 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from tests.http.support import Client, Guide, frames_until, talking
-from thinkwell import Principal
+from thinkwell import App, Principal
 from thinkwell.server.guard import LOCAL_HOSTS
 from thinkwell.server.routing import Route
+from thinkwell.testing import ScriptedModel, pause, text
 
 
 def by_token(request: HTTPConnection, route: Route) -> Principal | None:
@@ -55,7 +56,7 @@ async def test_every_way_in_says_who_asks():
         await (await client.post("chat", {"messages": [message]}, **ann)).read()
         await (await client.post("run", {"input": "x"}, **ann)).read()
         runs = await (await client.session.get(f"{client.url}/runs?token=bob")).json()
-        assert runs == ["ann tester ws-chat", "ann tester submission"]
+        assert runs == ["ann tester http-chat", "ann tester submission"]
 
 
 async def test_a_socket_carries_its_principal_by_query():
@@ -77,6 +78,18 @@ async def test_nobody_reads_anothers_conversation():
         assert refused.status == 401
         listed = await client.session.get(f"{root}/_thinkwell/conversations?token=bob")
         assert [(one["name"], one["title"]) for one in await listed.json()] == [("bob", "I am bob")]
+
+
+async def test_conversations_are_listed_page_by_page_without_gaps():
+    """The latest first, whatever the size of a page."""
+    names = ("ann", "bob", "cid")
+    made = type("Served", (Guide,), {"model_of": {}, "runs": []}, name="guide")
+    async with App(agents=[made], store="sqlite://:memory:") as app:
+        for name in names:
+            made.model_of[name] = ScriptedModel(["ok"])
+            await app.agent(made, name).run(f"I am {name}")
+        pages = [await app.client.conversations("guide", 1, offset) for offset in range(4)]
+        assert [[one.name for one in page] for page in pages] == [["cid"], ["bob"], ["ann"], []]
 
 
 @pytest.mark.parametrize(("origin", "status"), [("https://evil.example", 403), ("null", 403)])
@@ -109,6 +122,19 @@ async def test_cors_lets_pages_of_other_sites_read_and_post():
         assert asked.headers["access-control-allow-methods"] == "GET, POST, HEAD, OPTIONS"
         answer = await client.post("run", {"input": "x"}, **origin)
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, "*")
+
+
+async def test_cors_does_not_let_them_act_with_somebodys_cookies():
+    """1.3.4: a stop needs no JSON, so a browser would send it without asking first"""
+    gate = pause()
+    async with talking([gate, text("ok")], cors=True) as client:
+        stream = await client.send("hi")
+        await gate.reached()
+        foreign = {"origin": "https://evil.example", "cookie": "session=1"}
+        assert (await client.post("chat/stop", **foreign)).status == 403
+        gate.open()
+        await stream.read()
+        assert stream.text() == "ok"
 
 
 async def test_cors_does_not_let_them_open_sockets():

@@ -275,6 +275,32 @@ class TestRefused:
             assert "Send large files as http URLs." in await answer.text()
             assert await client.stored() == []
 
+    async def test_one_too_large_that_is_not_the_last(self):
+        """7.7: also when the client asked again behind it, as after a failed request"""
+        picture = {"type": "file", "mediaType": "image/png", "url": "data:," + "A" * 2_000_000}
+        async with talking() as client:
+            stored = {"id": "a", "role": "assistant", "parts": [{"type": "text", "text": "hm"}]}
+            large = {"id": "u", "role": "user", "parts": [picture]}
+            messages = [large, stored, user_message("u2", "and now?")]
+            answer = await client.post("chat", {"messages": messages})
+            assert answer.status == 413
+            assert "Send large files as http URLs." in await answer.text()
+            assert await client.stored() == []
+
+    async def test_a_hook_decides_what_is_said(self):
+        """AC87: for every refusal of messages, the large ones too"""
+
+        class Polite(Guide):
+            def on_chat_error(self, error: Exception | str, ctx: Any) -> Any:
+                return f"Sorry ({ctx.stage}, {ctx.trigger})."
+
+        large = user_message("u", "A" * 2_000_000)
+        picture = {"type": "file", "mediaType": "image/png", "url": "data:," + "A" * 2_000_000}
+        async with talking(cls=Polite) as client:
+            for messages, status in (([7], 400), ([{**large, "parts": [picture]}], 413)):
+                answer = await client.post("chat", {"messages": messages})
+                assert (answer.status, await answer.text()) == (status, "Sorry (parse, http-chat).")
+
     async def test_another_method(self):
         async with talking() as client:
             answer = await client.get("chat")

@@ -10,7 +10,7 @@ import pytest
 from tests.http.support import talking
 from tests.wire.serving import serving
 from thinkwell import Agent, App
-from thinkwell.wire.http import HttpRequest
+from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
 class Counter(Agent):
@@ -29,6 +29,33 @@ async def test_the_app_sees_method_path_query_and_body():
             "body": "hello",
             "who": None,
         }
+
+
+class Countdown:
+    """A stream that is no generator: it can be read, but not closed."""
+
+    def __init__(self) -> None:
+        self.left = 3
+
+    def __aiter__(self) -> Countdown:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self.left == 0:
+            raise StopAsyncIteration
+        self.left -= 1
+        return str(self.left).encode()
+
+
+async def test_the_app_may_stream_from_whatever_can_be_iterated():
+    class Streaming(Agent, name="streaming"):
+        def on_request(self, request: HttpRequest) -> Any:
+            return HttpResponse(stream=Countdown())
+
+    app = App(agents=[Streaming], store="sqlite://:memory:")
+    async with serving(app) as url, aiohttp.ClientSession() as session:
+        answer = await session.get(f"{url}/agents/streaming/x")
+        assert (answer.status, await answer.read()) == (200, b"210")
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,20 @@ class TestApproval:
 
 
 class TestRefused:
+    async def test_an_old_copy_answers_no_newer_call_with_the_same_id(self):
+        """11.3: providers use ids again; a copy says something about its own calls only"""
+        again = call("ask", {"question": "when?"}, id="call-1")
+        async with talking([ASK], "first", [again]) as client:
+            await client.say("where am I?")
+            client.settle("call-1", state="output-available", output="Paris")
+            await go_on(client)
+            behind = list(client.shown)
+            await client.say("and when?")
+            answer = await client.post("chat", {"messages": behind})
+            assert answer.status == 409
+            part = part_of((await client.stored())[3])
+            assert (part["input"], part["state"]) == ({"question": "when?"}, "input-available")
+
     async def test_an_answer_that_is_not_the_last_word_any_more(self):
         async with talking([ASK], "first", "second") as client:
             await client.say("where am I?")

@@ -115,3 +115,14 @@ async def test_a_state_whose_writer_gave_up_is_shown_if_it_was_stored():
         parts = loosely(stage.agent)._turns.parts
         row = await parts.store.fetch_one("agent_row", {"id": parts.owner.agent_id})
         assert stage.agent.state == json.loads(row["state"])
+
+
+async def test_a_question_asked_again_unchanged_gets_another_answer_in_the_place_of_the_first():
+    async with running(Talker, ["a1"], ["a2"]) as stage:
+        client = await stage.connect()
+        await client.request("q1", messages=[user("u1")])
+        await client.until_end("q1")
+        await client.request("q2", messages=[user("u1")])
+        await client.until_end("q2")
+        assert [m["role"] for m in await stage.messages()] == ["user", "assistant"]
+        assert len(await stage.agent.get_branches("u1")) == 2

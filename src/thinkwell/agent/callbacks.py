@@ -84,10 +84,11 @@ async def tell_callback(turns: Turns, ticket: Ticket, callback: ChatCallback) ->
 
 async def _tell_chunks(ticket: Ticket, callback: ChatCallback) -> None:
     told = 0
-    async for _ in Tail(ticket).moves():
-        for body in ticket.written_from(told):
-            told += 1
-            await call(callback.on_event, body)
+    with Tail(ticket) as tail:
+        async for _ in tail.moves():
+            for body in ticket.written_from(told):
+                told += 1
+                await call(callback.on_event, body)
 
 
 async def _tell_end(record: TurnRecord, callback: ChatCallback) -> None:

@@ -14,7 +14,6 @@ from thinkwell.core import json
 from thinkwell.core.signal import Disposer
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.messages.chunks import Chunk
-from thinkwell.turn.ending import TurnResult
 from thinkwell.turn.ticket import Ticket
 
 
@@ -84,11 +83,6 @@ def end_chunks(status: str, error: str | None) -> list[Chunk]:
     if status == "error":
         return [{"type": "error", "errorText": error or ""}]
     return [{"type": "abort"}] if status == "aborted" else []
-
-
-def last_chunks(result: TurnResult) -> list[Chunk]:
-    """The same for whoever called from inside, with the error as it was."""
-    return end_chunks(result.status, result.error)
 
 
 async def follow(ticket: Ticket, stop: Callable[[], Awaitable[object]]) -> AsyncIterator[Chunk]:

@@ -32,7 +32,7 @@ from thinkwell.agent.interactions import approval_answer, result_answer
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.plugins import Cleanup, use
 from thinkwell.agent.registration import Registration
-from thinkwell.agent.tail import last_chunks
+from thinkwell.agent.tail import end_chunks
 from thinkwell.agent.turn_info import Submission, TurnInfo
 from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
@@ -209,7 +209,8 @@ class Think(Lifecycle, Registration, ClientCalls, Agent):
         if ticket is not None:
             async for chunk in self._turns.follow(ticket):
                 yield chunk
-            for chunk in last_chunks(await self._turns.wait(ticket)):
+            result = await self._turns.wait(ticket)
+            for chunk in end_chunks(result.status, result.error):
                 yield chunk
 
     async def continue_last_turn(

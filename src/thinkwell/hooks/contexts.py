@@ -62,7 +62,7 @@ class HookContext(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str
     """The turn's id on the wire."""
     trigger: str
-    """Who asked: `ws-chat`, `programmatic`, `submission`, …"""
+    """Who asked: `ws-chat`, `http-chat`, `programmatic`, `submission`, …"""
     continuation: bool
     """Whether the turn carries on the last answer without a new user message."""
     agent: Any

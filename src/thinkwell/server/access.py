@@ -83,13 +83,8 @@ class Access:
             return Denied(refused.status_code, refused.detail, headers)
 
     async def sees(self, request: HTTPConnection, route: Route) -> bool:
-        """Whether whoever asks may use that agent: for lists, which show nothing else."""
-        if self._auth is None:
-            return True
-        try:
-            return await self._identify(request, route) is not None
-        except HTTPException:
-            return False
+        """Whether that request would go to its agent: for lists, which show nothing else."""
+        return isinstance(await self.judge(request, route), Admitted)
 
     async def _identify(self, request: HTTPConnection, route: Route) -> Principal | None:
         if self._auth is None:

@@ -12,11 +12,12 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.server.asgi import Call, Receive, Scope, Send, local_path
+from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
 from thinkwell.server.routing import match_route
 from thinkwell.server.stub import AgentStub
 
@@ -41,7 +42,8 @@ class App:
         agents: The agent classes to serve.
         store: Where everything durable lives: `sqlite:///path/to/file.db` or `sqlite://:memory:`.
         prefix: The first part of every agent's URL path.
-        cors: Whether pages of other sites may read answers: True, or the headers that say so.
+        cors: Whether pages of other sites may read answers and send requests: True, or the headers
+            that say so. With True, requests that carry cookies change nothing.
         auth: `auth(request, route)` says who asks: a `Principal`, a user id, or None to refuse.
         on_before_connect: Looks at a socket's request after `auth`; may answer it instead.
         on_before_request: The same for plain requests.
@@ -64,8 +66,8 @@ class App:
         on_before_request: BeforeHook | None = None,
         allowed_origins: Collection[str] = (),
         allowed_hosts: Collection[str] | None = None,
-        max_frame_bytes: int = 16 * 1024 * 1024,
-        max_body_bytes: int = 32 * 1024 * 1024,
+        max_frame_bytes: int = MAX_FRAME_BYTES,
+        max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         self.agents = tuple(agents)
         self.store = store
@@ -75,7 +77,7 @@ class App:
         self.on_before_connect = on_before_connect
         self.on_before_request = on_before_request
         self.allowed_origins = _collection("allowed_origins", allowed_origins)
-        self.allowed_hosts = allowed_hosts
+        self.allowed_hosts: Collection[str] | None = _collection("allowed_hosts", allowed_hosts)
         self.max_frame_bytes = max_frame_bytes
         self.max_body_bytes = max_body_bytes
         self._names = _names_of(self.agents)
@@ -182,7 +184,6 @@ class App:
         from thinkwell.server.pages import Page
 
         given = CORS if self.cors is True else self.cors
-        hosts = self.allowed_hosts
         return Edge(
             host=client,
             page=Page(
@@ -197,7 +198,7 @@ class App:
             ),
             cors={name.lower(): value for name, value in given.items()} if given else None,
             allowed_origins=frozenset(origin.rstrip("/") for origin in self.allowed_origins),
-            allowed_hosts=None if hosts is None else _collection("allowed_hosts", hosts),
+            allowed_hosts=_collection("allowed_hosts", self.allowed_hosts),
             max_frame_bytes=self.max_frame_bytes,
             max_body_bytes=self.max_body_bytes,
         )
@@ -217,24 +218,28 @@ class App:
 
 async def _unavailable(call: Call) -> None:
     """The app is stopped, or could not start."""
-    from starlette.responses import PlainTextResponse
-
+    from thinkwell.server.answers import text_response
     from thinkwell.server.websocket import refuse
 
     if call.scope["type"] == "websocket":
         await call.receive()
         await refuse(call, 503, "Service Unavailable")
     else:
-        response = PlainTextResponse("Service Unavailable", 503)
+        response = text_response(503, "Service Unavailable")
         await response(call.scope, call.receive, call.send)
 
 
-def _collection(option: str, values: Collection[str]) -> frozenset[str]:
+@overload
+def _collection(option: str, values: Collection[str]) -> frozenset[str]: ...
+@overload
+def _collection(option: str, values: Collection[str] | None) -> frozenset[str] | None: ...
+def _collection(option: str, values: Collection[str] | None) -> frozenset[str] | None:
+    """The values of an option; a single text is an error, because it is a collection too."""
     if isinstance(values, str):
         raise ConfigurationError(
             f"App({option}={values!r}) is one text. Write `App({option}=[{values!r}])`."
         )
-    return frozenset(values)
+    return None if values is None else frozenset(values)
 
 
 def _names_of(agents: Sequence[type[Agent]]) -> dict[type, str]:

@@ -14,8 +14,6 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-PLAIN = "text/plain;charset=UTF-8"
-
 
 class Call(NamedTuple):
     """The three things an ASGI server hands in for one request or socket."""

@@ -10,15 +10,13 @@ from starlette.requests import HTTPConnection
 from thinkwell.core.principal import Principal
 from thinkwell.host.client import HostClient
 from thinkwell.server.access import Access
-from thinkwell.server.asgi import Scope
+from thinkwell.server.asgi import Scope, header
 from thinkwell.server.guard import host_allowed, origin_allowed
+from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
 from thinkwell.server.pages import Page
 from thinkwell.server.routing import Route
 from thinkwell.wire.http import HttpRequest
 
-MAX_FRAME_BYTES = 16 * 1024 * 1024
-"""A chat request carries the client's whole transcript."""
-MAX_BODY_BYTES = 32 * 1024 * 1024
 CORS: Mapping[str, str] = {
     "access-control-allow-origin": "*",
     "access-control-allow-methods": "GET, POST, HEAD, OPTIONS",
@@ -36,7 +34,7 @@ class Edge:
     page: Page
     access: Access
     cors: Mapping[str, str] | None = None
-    """Headers for pages of other sites; None: they may not read answers."""
+    """Headers for pages of other sites, that let them read answers and send requests, or None."""
     allowed_origins: frozenset[str] = frozenset()
     """Pages of other sites that may open sockets and send requests that change something."""
     allowed_hosts: frozenset[str] | None = None
@@ -48,10 +46,15 @@ class Edge:
         return host_allowed(scope, self.allowed_hosts)
 
     def may_write(self, scope: Scope) -> bool:
-        """Whether a request that changes something may come from that page."""
-        readers = None if self.cors is None else self.cors.get("access-control-allow-origin")
-        allowed = self.allowed_origins if readers is None else self.allowed_origins | {readers}
-        return origin_allowed(scope, allowed)
+        """Whether a request that changes something may come from that page.
+
+        Pages that `cors` lets read answers may also send requests. That "any page" may do so does
+        not count with a cookie: whoever looks at that page would act there without knowing.
+        """
+        page = (self.cors or {}).get("access-control-allow-origin")
+        if page is None or (page == "*" and header(scope, b"cookie") is not None):
+            return origin_allowed(scope, self.allowed_origins)
+        return origin_allowed(scope, self.allowed_origins | {page})
 
     def may_connect(self, scope: Scope) -> bool:
         """Whether a socket may be opened from that page."""

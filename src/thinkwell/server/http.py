@@ -18,7 +18,8 @@ from starlette.responses import Response, StreamingResponse
 from thinkwell.core.errors import HostClosedError
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
-from thinkwell.server.asgi import PLAIN, Call, header_pairs, local_path
+from thinkwell.server.answers import text_response
+from thinkwell.server.asgi import Call, header_pairs, local_path
 from thinkwell.server.edge import Edge, agent_request
 from thinkwell.server.own_pages import answer_own
 from thinkwell.server.routing import NotOurs, Route, RouteMatch, UnknownChild, UnknownClass
@@ -53,11 +54,6 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
         log.exception("a stream failed", extra={"path": call.scope["path"]})
 
 
-def text_response(status: int, text: str) -> Response:
-    """A plain text answer, spelled as the reference spells it."""
-    return Response(text, status, headers={"content-type": PLAIN})
-
-
 async def _answer(edge: Edge, match: RouteMatch, request: Request) -> Response:
     path = local_path(request.scope)
     if path != "/healthz" and not edge.is_meant(request.scope):
@@ -87,9 +83,7 @@ async def _serve_agent(edge: Edge, route: Route, request: Request) -> Response:
     if isinstance(verdict, Response):
         return verdict
     if isinstance(verdict, Denied):
-        denied = text_response(verdict.status, verdict.text)
-        denied.headers.update(dict(verdict.headers))
-        return denied
+        return text_response(verdict.status, verdict.text, dict(verdict.headers))
     body = await _read_body(cast("Request", verdict.request), edge.max_body_bytes)
     if body is None:
         limit = f"A request may have at most {edge.max_body_bytes} bytes."
@@ -115,7 +109,8 @@ async def _read_body(request: Request, limit: int) -> bytes | None:
 
 
 def _as_response(answer: HttpResponse, *, http2: bool) -> Response:
-    headers = {"content-type": answer.content_type, **dict(header_pairs(answer.headers))}
+    kind = {"content-type": answer.content_type}
+    headers = dict(header_pairs(kind) + header_pairs(answer.headers))
     if http2:
         headers.pop("connection", None)  # the newer protocols have no such header
     if answer.stream is not None:
@@ -125,10 +120,6 @@ def _as_response(answer: HttpResponse, *, http2: bool) -> Response:
 
 async def _closed_at_the_end(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
     """The stream, closed at once when the client goes, not when somebody tidies up."""
-    if not isinstance(stream, AsyncGenerator):
-        async for piece in stream:
-            yield piece
-        return
     async with aclosing(cast("AsyncGenerator[bytes]", stream)) as pieces:
         async for piece in pieces:
             yield piece

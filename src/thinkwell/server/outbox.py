@@ -26,6 +26,7 @@ class Outbox:
     def __init__(self) -> None:
         self._frames: deque[str] = deque()
         self._characters = 0
+        self._most_frames = self._most_characters = 0
         self._filled = asyncio.Event()
         self._closed = False
         self._farewell: tuple[int, str] | None = None
@@ -36,11 +37,15 @@ class Outbox:
         """Queue frames behind the ones that wait already."""
         if self._closed or self._farewell is not None:
             return
+        count, size = len(frames), sum(map(len, frames))
+        if not self._frames:
+            self._most_frames, self._most_characters = count, size
+        else:
+            self._most_frames = max(self._most_frames, count)
+            self._most_characters = max(self._most_characters, size)
         self._frames.extend(frames)
-        self._characters += sum(map(len, frames))
-        # One batch may be larger than the limit (a long transcript); it only has to be the first.
-        behind = len(self._frames) - len(frames)
-        if behind and (len(self._frames) > MAX_FRAMES or self._characters > MAX_CHARACTERS):
+        self._characters += size
+        if len(self._frames) > count and self._is_too_much():
             self.discard()
             self.overflowed.set()
             return
@@ -73,6 +78,16 @@ class Outbox:
                 return
             self._filled.clear()
             await self._filled.wait()
+
+    def _is_too_much(self) -> bool:
+        """Whether the client is too far behind.
+
+        The largest batch that came since the queue was empty does not count. A long transcript or
+        replay may be larger than the limit; it is no sign of a slow client, nor is what stands
+        before or behind it, and whoever reconnects must be able to catch up.
+        """
+        frames = len(self._frames) - self._most_frames
+        return frames > MAX_FRAMES or self._characters - self._most_characters > MAX_CHARACTERS
 
     def _next(self, *, joined: bool) -> Message:
         frames = self._frames

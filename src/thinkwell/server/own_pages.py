@@ -2,8 +2,8 @@
 
 GET /healthz                    whether the server lives, and which version it is
 GET /_thinkwell/settings        which agents there are, and where
-GET /_thinkwell/conversations   the agents of a class that were talked to, as far as `auth`
-                                admits whoever asks
+GET /_thinkwell/conversations   the agents of a class that were talked to, as far as whoever asks
+                                may read them: `auth` and `on_before_request` are asked for each
 GET /_thinkwell/openapi.json    these routes and those of agents, described
 GET /                           the page and its files
 """
@@ -12,17 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
+from urllib.parse import quote, unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from thinkwell import __version__
-from thinkwell.server.asgi import PLAIN, mount_path
+from thinkwell.host.client import Conversation
+from thinkwell.server.answers import text_response
+from thinkwell.server.asgi import Message, mount_path
 from thinkwell.server.edge import Edge
 from thinkwell.server.openapi import describe
 from thinkwell.server.routing import Route
 
 MOST_CONVERSATIONS = 200
+MOST_PAGES = 10
+"""How many times as many are looked through for those that whoever asks may read."""
 _NO_STORE = {"cache-control": "no-store"}
 
 
@@ -33,8 +38,7 @@ async def answer_own(edge: Edge, path: str, request: Request) -> Response | None
     if handler is None and file is None:
         return None
     if request.method not in ("GET", "HEAD"):
-        headers = {"content-type": PLAIN, "allow": "GET, HEAD"}
-        return Response("Method Not Allowed", 405, headers=headers)
+        return text_response(405, "Method Not Allowed", {"allow": "GET, HEAD"})
     if handler is not None:
         return await handler(edge, request)
     if file is None or request.headers.get("if-none-match") == file.headers["etag"]:
@@ -61,14 +65,42 @@ async def _conversations(edge: Edge, request: Request) -> Response:
     class_name = request.query_params.get("agent", names[0] if names else "")
     if class_name not in names:
         return _json({"error": f"There is no agent class {class_name!r}."}, 400)
-    found = await edge.host.conversations(class_name, MOST_CONVERSATIONS)
     return _json(
         [
             {"name": one.name, "title": one.title, "updatedAt": one.updated_at}
-            for one in found
-            if await edge.access.sees(request, Route(class_name, one.name, ""))
+            for one in await _readable(edge, request, class_name)
         ]
     )
+
+
+async def _readable(edge: Edge, request: Request, class_name: str) -> list[Conversation]:
+    """The latest conversations that whoever asks may read."""
+    admitted: list[Conversation] = []
+    for page in range(MOST_PAGES):
+        offset = page * MOST_CONVERSATIONS
+        found = await edge.host.conversations(class_name, MOST_CONVERSATIONS, offset)
+        for one in found:
+            route = Route(class_name, one.name, "get-messages")
+            if await edge.access.sees(_reading(edge, request, route), route):
+                admitted.append(one)
+        if len(admitted) >= MOST_CONVERSATIONS or len(found) < MOST_CONVERSATIONS:
+            break
+    return admitted[:MOST_CONVERSATIONS]
+
+
+def _reading(edge: Edge, request: Request, route: Route) -> Request:
+    """The same visitor asking for one conversation: hooks may look at the path."""
+    scope, prefix = request.scope, edge.page.settings["prefix"]
+    local = "/".join(part for part in (prefix, route.class_name, route.name, route.tail) if part)
+    path = f"{mount_path(scope)}/{unquote(local)}"
+    state = dict(scope.get("state", {}))
+    raw = f"{quote(mount_path(scope))}/{local}".encode()
+    asking = {**scope, "method": "GET", "path": path, "raw_path": raw, "state": state}
+    return Request(asking, _no_body)
+
+
+async def _no_body() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -75,9 +75,9 @@ class Page:
         folder: Traversable | None = None,
     ) -> None:
         self.settings: dict[str, Any] = {"agents": list(agents), "prefix": prefix}
+        """Which agents there are, the first part of their paths, and what to say to them first."""
         if suggestions:
             self.settings["suggestions"] = suggestions
-        """Which agents there are and the first part of their paths."""
         found = dict(_files(folder or resources.files("thinkwell.server") / "page"))
         self._index = found.pop(INDEX, _NOT_BUILT.encode()).decode()
         self._files = {name: _page_file(name, body) for name, body in found.items()}

@@ -26,7 +26,8 @@ from thinkwell.core.json import dumps
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.host.client import AgentAddress, Connection
 from thinkwell.server.access import Admitted, Denied
-from thinkwell.server.asgi import PLAIN, Call, Send
+from thinkwell.server.answers import text_response
+from thinkwell.server.asgi import Call, Send
 from thinkwell.server.edge import Edge, agent_request
 from thinkwell.server.outbox import EXTENSION, Outbox
 from thinkwell.server.routing import Route, RouteMatch, UnknownClass
@@ -63,7 +64,7 @@ async def serve_websocket(edge: Edge, match: RouteMatch, call: Call) -> None:
 
 async def refuse(call: Call, status: int, text: str) -> None:
     """Answer an upgrade with an HTTP error instead of a socket."""
-    await _refuse_with(call, Response(text, status, headers={"content-type": PLAIN}))
+    await _refuse_with(call, text_response(status, text))
 
 
 async def _refuse_with(call: Call, response: Response) -> None:

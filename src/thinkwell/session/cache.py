@@ -40,7 +40,7 @@ class CachedMessage:
 class MessageCache:
     """A bounded store of message contents, least recently used out first."""
 
-    def __init__(self, *, max_entries: int = 65_536, max_bytes: int = 16 * 1024 * 1024) -> None:
+    def __init__(self, *, max_entries: int = 65_536, max_bytes: int = 10 * 1024 * 1024) -> None:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._bytes = 0

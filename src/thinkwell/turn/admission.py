@@ -89,7 +89,7 @@ async def _accept(
     branch_from = request.branch_from if request.branch_from in known_ids else None
     edit = await _edit_of(tx, parts, request, known_ids)
     if edit is not None:
-        fresh, branch_from = (*fresh, edit.message), edit.parent_id
+        fresh, branch_from = (*fresh, *edit.messages), edit.parent_id
     messages = inherited + fresh
     new_ids = {message["id"] for message in messages}
     await tx.execute("forgive_continuation", {"agent": parts.owner.agent_id})
@@ -121,16 +121,20 @@ async def _accept(
 
 
 class Edit(msgspec.Struct, frozen=True):
-    """A changed version of a stored question, and where it goes."""
+    """A stored question that is asked again."""
 
-    message: UIMessage
+    messages: tuple[UIMessage, ...]
+    """Its changed version; nothing if it is the same."""
     parent_id: str
+    """Where that goes; for the same question, where its new answer goes."""
 
 
 async def _edit_of(
     tx: Transaction, parts: Parts, request: TurnRequest, known_ids: set[str]
 ) -> Edit | None:
-    """A client that changed a question it has asked before: a sibling of it (DESIGN §8.1)."""
+    """A client that asks a stored question again, changed or not: what comes of it is a sibling of
+    what is there (DESIGN §8.1).
+    """
     last = request.messages[-1] if request.messages else None
     if last is None or last["role"] != "user" or request.trigger not in CHAT_TRIGGERS:
         return None
@@ -141,8 +145,8 @@ async def _edit_of(
     if request.branch_from is not None or not rows or stored is None:
         return None
     if json.loads(make_draft(last).content)["parts"] == stored["parts"]:
-        return None
-    return Edit({**last, "id": new_id()}, rows[0].parent_id or ROOT)
+        return Edit((), last["id"])
+    return Edit(({**last, "id": new_id()},), rows[0].parent_id or ROOT)
 
 
 async def _supersede(

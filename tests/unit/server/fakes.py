@@ -62,8 +62,10 @@ class FakeHost:
         self.requests.append(request)
         return self.answer
 
-    async def conversations(self, class_name: str, limit: int) -> Sequence[Conversation]:
-        return self.talked_to[:limit]
+    async def conversations(
+        self, class_name: str, limit: int, offset: int = 0
+    ) -> Sequence[Conversation]:
+        return self.talked_to[offset : offset + limit]
 
     async def call(
         self, address: AgentAddress, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]

@@ -9,6 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from tests.unit.server.fakes import AsgiClient
 from tests.wire.serving import serving
 from thinkwell import App, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError
@@ -39,10 +40,15 @@ class TestDefinition:
             App(agents=[Echo, Other])
 
     @pytest.mark.parametrize("option", ["allowed_origins", "allowed_hosts"])
-    async def test_one_text_is_not_a_list_of_names(self, option: str):
+    def test_one_text_is_not_a_list_of_names(self, option: str):
         with pytest.raises(ConfigurationError, match=f"{option}=\\['here'\\]"):
-            async with make_app(**{option: "here"}):
-                pass
+            make_app(**{option: "here"})
+
+    async def test_neither_is_one_that_is_set_later(self):
+        app = make_app()
+        app.allowed_hosts = "here"
+        with pytest.raises(ConfigurationError, match=r"allowed_hosts=\['here'\]"):
+            await app.start()
 
     async def test_hosts_can_be_narrowed_until_it_runs(self):
         app = make_app()
@@ -79,6 +85,18 @@ class TestWithoutAServer:
 
         with pytest.raises(ConfigurationError, match="does not serve Stranger; it serves Echo"):
             make_app().agent(Stranger)
+
+
+class TestStopped:
+    async def test_requests_are_answered_like_any_other_refusal(self):
+        app = make_app()
+        async with app:
+            pass
+        client = AsgiClient("http", "/agents/echo/x/get-messages")
+        await app(*client.call)
+        status, body, headers = await client.response()
+        assert (status, body) == (503, b"Service Unavailable")
+        assert headers[b"content-type"] == b"text/plain;charset=UTF-8"
 
 
 class TestServed:

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge, running
 from thinkwell.core.errors import HostClosedError
 from thinkwell.core.principal import Principal
-from thinkwell.host.client import Conversation
 from thinkwell.server.access import Access
 from thinkwell.server.asgi import local_path
 from thinkwell.server.edge import CORS
@@ -106,6 +105,11 @@ class TestHeaders:
         host.answer = HttpResponse(headers={"x": "a\r\nset-cookie: b"})
         assert (await ask(host, AsgiClient("http", AGENT)))[0] == 500
 
+    async def test_nor_may_the_content_type(self):
+        host = FakeHost()
+        host.answer = HttpResponse(content_type="text/html\r\nset-cookie: b")
+        assert (await ask(host, AsgiClient("http", AGENT)))[0] == 500
+
     async def test_newer_protocols_have_no_connection_header(self):
         host = FakeHost()
         host.answer = HttpResponse(headers={"connection": "keep-alive", "x": "1"})
@@ -177,22 +181,6 @@ class TestOwnRoutes:
         _, body, _ = await ask(FakeHost(), client)
         assert json.loads(body) == {"agents": ["chat-agent"], "prefix": "agents", "root": "/mount"}
 
-    async def test_conversations_are_those_that_auth_admits(self):
-        host = FakeHost()
-        host.talked_to = [
-            Conversation(name=name, title=name.upper(), updated_at=1.5)
-            for name in ("mine", "yours")
-        ]
-        access = Access(lambda _, route: "me" if route.name == "mine" else None)
-        client = AsgiClient("http", "/_thinkwell/conversations")
-        _, body, _ = await ask(host, client, access=access)
-        assert json.loads(body) == [{"name": "mine", "title": "MINE", "updatedAt": 1.5}]
-
-    async def test_conversations_of_an_unknown_class(self):
-        client = AsgiClient("http", "/_thinkwell/conversations", query="agent=nope")
-        status, body, _ = await ask(FakeHost(), client)
-        assert (status, json.loads(body)) == (400, {"error": "There is no agent class 'nope'."})
-
     async def test_other_methods_are_refused(self):
         status, _, headers = await ask(FakeHost(), post("/healthz"))
         assert (status, headers["allow"]) == (405, "GET, HEAD")
@@ -226,6 +214,24 @@ class TestForeignPages:
     async def test_listed_ones_and_those_that_cors_admits_can(self, options: dict[str, Any]):
         client = post(origin="https://friend.example", host="here")
         assert (await ask(FakeHost(), client, **options))[0] == 200
+
+    @pytest.mark.parametrize(
+        ("options", "status"),
+        [
+            ({"cors": CORS}, 403),
+            ({"cors": CORS, "allowed_origins": frozenset({"https://friend.example"})}, 200),
+            ({"cors": {"access-control-allow-origin": "https://friend.example"}}, 200),
+        ],
+    )
+    async def test_with_cookies_a_page_must_be_named(self, options: dict[str, Any], status: int):
+        host, path = FakeHost(), f"{AGENT}/chat/stop"
+        client = post(path, origin="https://friend.example", host="here", cookie="session=1")
+        assert (await ask(host, client, **options))[0] == status
+        assert len(host.requests) == (status == 200)
+
+    async def test_our_own_page_may_send_cookies(self):
+        client = post(origin="https://here", host="here", cookie="session=1")
+        assert (await ask(FakeHost(), client, cors=CORS))[0] == 200
 
     async def test_cors_for_one_page_does_not_let_another_post(self):
         client = post(origin="https://evil.example", host="here")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from tests.unit.server.fakes import running
 from thinkwell.server import outbox
 from thinkwell.server.outbox import Outbox
 
@@ -22,17 +24,74 @@ async def test_a_large_first_batch_is_not_a_slow_client():
     assert not box.overflowed.is_set()
 
 
+async def test_a_large_batch_behind_a_few_frames_is_not_a_slow_client():
+    """`stream_pending`, then a long transcript; a transcript, then a long replay."""
+    box = Outbox()
+    box.send(["a"] * 4)
+    box.send(["x" * 50] * 10)
+    assert not box.overflowed.is_set()
+
+
+async def test_a_batch_below_the_limit_behind_waiting_frames_is_not_a_slow_client():
+    """The transcript at the end of a turn, behind its last chunks."""
+    box = Outbox()
+    box.send(["a" * 40])
+    box.send(["b" * 90])
+    assert not box.overflowed.is_set()
+
+
+async def test_what_comes_behind_a_large_batch_has_the_whole_limit():
+    """A client that catches up with a long stream must not be cut off by the next word of it."""
+    box = Outbox()
+    box.send(["x" * 50] * 10)
+    for _ in range(4):
+        box.send(["b"])
+    assert not box.overflowed.is_set()
+    box.send(["b"])
+    assert box.overflowed.is_set()
+
+
+async def test_a_second_large_batch_while_the_first_waits_overflows():
+    box = Outbox()
+    box.send(["x"] * 10)
+    box.send(["y"] * 10)
+    assert box.overflowed.is_set()
+
+
+async def test_a_large_batch_that_has_gone_out_excuses_nothing_any_more():
+    box, taken = Outbox(), asyncio.Event()
+
+    async def send(message: Any) -> None:
+        if message["text"] == "b":
+            taken.set()
+            await asyncio.Event().wait()
+
+    box.send(["x" * 50] * 10)
+    box.send(["b"])
+    async with running(box.write(send)):
+        await taken.wait()
+        for _ in range(5):
+            box.send(["c"])
+        assert not box.overflowed.is_set()
+        box.send(["c"])
+        assert box.overflowed.is_set()
+
+
 async def test_too_many_frames_overflow():
     box = Outbox()
+    for _ in range(5):
+        box.send(["a"])
+    assert not box.overflowed.is_set()
     box.send(["a"])
-    box.send(["b"] * 4)
     assert box.overflowed.is_set()
 
 
 async def test_too_many_characters_overflow():
     box = Outbox()
-    box.send(["a"])
-    box.send(["b" * 100])
+    box.send(["a" * 60])
+    box.send(["b" * 60])
+    assert not box.overflowed.is_set()
+    box.send(["c" * 60])
     assert box.overflowed.is_set()
 
 

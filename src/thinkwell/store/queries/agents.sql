@@ -37,4 +37,4 @@ SELECT a.name, t.created_at AS updated_at,
         WHERE m.agent = a.id AND m.session = '' AND m.role = 'user' ORDER BY m.seq LIMIT 1) AS first
 FROM agents a JOIN turns t ON t.agent = a.id
 WHERE a.class = :class AND t.seq = (SELECT MAX(seq) FROM turns WHERE agent = a.id)
-ORDER BY t.created_at DESC, a.name LIMIT :limit;
+ORDER BY t.created_at DESC, a.name LIMIT :limit OFFSET :offset;
