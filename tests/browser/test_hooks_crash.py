@@ -88,9 +88,10 @@ async def test_a_call_that_waits_for_a_person_waits_through_a_crash(site: Killab
 
 async def test_plain_use_chat_finds_the_whole_answer_after_a_crash(site: KillableSite):
     """§14.5: the broken request is an error on the page; a reload resumes the turn."""
-    question = "long|say:20,hold:middle,say:20"
+    question = "long|say:20,hold:middle,say:5,hold:late,say:15"  # what goes on stops once more
     answer = read_plan(question).text
     site.world.hold("middle")
+    site.world.hold("late")
     tab = await site.tab("use-chat")
     tab.forgive(REFUSED)
     await tab.say(question)
@@ -99,6 +100,7 @@ async def test_plain_use_chat_finds_the_whole_answer_after_a_crash(site: Killabl
     await expect(tab.status).to_have_text("error")
     await site.serve()
     await tab.page.reload()
-    await expect(tab.answers).to_contain_text("long.0.19")
+    await expect(tab.answers).to_contain_text("long.0.24")
     site.world.release("middle")
+    site.world.release("late")
     await site.everywhere(tab, f"user: {question}", f"assistant: {answer}")

@@ -24,8 +24,9 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x01\x02\r]")
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """The environment without the keys of real models."""
-    kept = {name: value for name, value in os.environ.items() if name not in KEYS}
+    """The environment without the keys of real models, and without the size of our own terminal."""
+    left_out = {*KEYS, "COLUMNS", "LINES"}
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     return {**kept, "TERM": "xterm-256color", **extra}
 
 
@@ -71,6 +72,11 @@ class Command:
         return self.process.returncode
 
 
+def _own_session() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests may ignore it
+    os.setsid()
+
+
 @asynccontextmanager
 async def thinkwell(
     *arguments: str, store: Path | None = None, env: Mapping[str, str] | None = None
@@ -84,7 +90,7 @@ async def thinkwell(
         stdout=PIPE,
         stderr=STDOUT,
         env=environment(**(env or {})),
-        start_new_session=True,
+        preexec_fn=_own_session,
     )
     try:
         yield Command(process)
@@ -153,6 +159,7 @@ async def terminal(*arguments: str) -> AsyncIterator[Terminal]:
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
 
     def own_terminal() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests may ignore it
         os.setsid()
         fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
 
@@ -169,6 +176,9 @@ async def terminal(*arguments: str) -> AsyncIterator[Terminal]:
     shown = Terminal(process, master)
     try:
         yield shown
+    except BaseException:
+        sys.stdout.write(shown.text)  # what a person saw instead
+        raise
     finally:
         if process.returncode is None:
             process.kill()

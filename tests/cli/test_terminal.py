@@ -26,7 +26,7 @@ async def test_markdown_thoughts_and_tools_are_shown(chat: tuple[str, ...]):
         person.type("Compare the weather in Paris and Tokyo\n")
         await person.shows("This is about the weather")
         await person.shows_all(
-            r'✓ get_weather\(city: "Paris"\) → .*\d\.\d s', r'✓ get_weather\(city: "Tokyo"\)'
+            r'✓ get_weather\(city: "Paris"\) → .*?\d\.\d s', r'✓ get_weather\(city: "Tokyo"\)'
         )
         await person.shows(r" Paris +rainy +8 ")  # a drawn table, not its source
         await person.prompt()

@@ -249,6 +249,8 @@ class Live:
             asker.show(NOTHING)
         self.terminal = None
         self._release()
+        for watcher in self.watchers:
+            watcher.shown = NOTHING  # a question may be under way that this crosses
         self.watchers.send(encode.chat_clear(), but=but)
 
     def _offer(self, watcher: Watcher, request_id: str) -> None:
