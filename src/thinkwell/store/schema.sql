@@ -85,7 +85,7 @@ CREATE TABLE turns (
 );
 CREATE UNIQUE INDEX turns_by_key ON turns (agent, idempotency_key)
     WHERE idempotency_key IS NOT NULL;
-CREATE INDEX turns_by_message ON turns (agent, message_id);
+CREATE INDEX turns_by_message ON turns (agent, message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX turns_by_age ON turns (agent, seq);
 CREATE INDEX turns_unsettled ON turns (agent, seq) WHERE status IN ('accepted', 'running');
 CREATE INDEX turns_owing_hooks ON turns (agent, seq) WHERE hooks_owed > 0;
