@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tests.cli.emulator import Emulator
+from thinkwell.cli.cards import Card
 from thinkwell.cli.growing import GrowingText, Painter, split_blocks
 from thinkwell.cli.region import Region
 from thinkwell.cli.terminal import TerminalScreen
@@ -238,3 +239,10 @@ class TestAnswers:
         screen.message({"id": "u1", "role": "user", "parts": question})
         screen.message({"id": "a1", "role": "assistant", "parts": parts})
         assert terminal.shown == ["› what?", "✓ look() → 1", "done"]
+
+
+def test_a_card_that_is_cut_still_says_how_long_it_took():
+    card = Card(id="c", tool="find", state="output-available", output="x" * 200, seconds=0.6)
+    line = Painter(Console(width=40, file=StringIO(), color_system=None)).card(card, 0)
+    assert line.endswith("…  0.6 s")
+    assert len(line) < 40

@@ -62,20 +62,24 @@ class Card(msgspec.Struct, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """What came of it, with its time."""
-        took = f"  {self.seconds:.1f} s" if self.seconds is not None and self.is_over else ""
+        """What came of it."""
         if self.state == "output-error":
-            return f"{self.error}{took}"
+            return self.error
         if self.state == "output-denied":
-            return f"not allowed{took}"
+            return "not allowed"
         if self.state == "approval-requested":
             return "needs your permission"
-        return f"{short(self.output)}{took}" if self.state == "output-available" else ""
+        return short(self.output) if self.state == "output-available" else ""
+
+    @property
+    def took(self) -> str:
+        """How long it took, once it is over."""
+        return f"  {self.seconds:.1f} s" if self.seconds is not None and self.is_over else ""
 
     def line(self) -> str:
         """All of it."""
         outcome = self.outcome
-        return f"{self.sign} {self.call}" + (f" → {outcome}" if outcome else "")
+        return f"{self.sign} {self.call}" + (f" → {outcome}" if outcome else "") + self.took
 
 
 class Cards:

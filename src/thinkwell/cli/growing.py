@@ -73,7 +73,7 @@ class Painter:
         line.append(card.call, style="bold" if waits else "")
         if outcome := card.outcome:
             line.append(f" → {outcome}", style="red" if card.state == "output-error" else "dim")
-        return self._one_line(line)
+        return self._one_line(line, Text(card.took, style="dim"))
 
     def status(self, text: str, moment: int) -> str:
         """One dim line that shows that something is awaited."""
@@ -86,11 +86,13 @@ class Painter:
             self._console.print(renderable)
         return [line.rstrip(" ") for line in capture.get().split("\n")[:-1]]
 
-    def _one_line(self, text: Text) -> str:
-        width = self._console.width - 1
+    def _one_line(self, text: Text, end: Text | None = None) -> str:
+        """The text, cut if it has to be; its `end` is always seen."""
+        end = end or Text()
+        width = self._console.width - 1 - cell_len(end.plain)
         if cell_len(text.plain) > width:
             text.truncate(width, overflow="ellipsis")
-        return (self.lines(text) or [""])[0]
+        return (self.lines(text.append_text(end)) or [""])[0]
 
 
 class GrowingText:
