@@ -85,6 +85,9 @@ class Think(Lifecycle, Registration, ClientCalls, Agent):
     """How long a tool's result may be; a longer one is shortened with a note."""
     max_turn_chain: int = 25
     """How many turns may start one another in their end hooks."""
+    time_limits: ClassVar[Mapping[str, Any]] = {}
+    """Seconds by name: connect, first_chunk, chunk, step, tool, tools, hook, total. What is not
+    named keeps its default, None switches one off."""
     cancel_grace: float = 1.0
     """Seconds a tool gets to see a stop before its task is cancelled."""
     expose_errors: bool = False

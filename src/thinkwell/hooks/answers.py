@@ -68,7 +68,7 @@ class TurnConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
     max_retries: int | None = None
     """How often a failed model call is tried again while nothing of it was sent. Default 2."""
     timeout: float | Mapping[str, Any] | None = None
-    """Seconds for the turn, or by name: total, step, first_chunk, chunk, tool, tools."""
+    """Seconds for the turn, or by name as in `time_limits`; None switches one off."""
     stall_timeout: float | None = None
     """Seconds without a chunk after which the model call is begun anew; 0 means never."""
     headers: Mapping[str, str] | None = None

@@ -7,7 +7,7 @@ only through `TurnOutput`; `agent/wiring.py` hands in the real ones.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 
@@ -39,6 +39,7 @@ class AgentFace(Protocol):
     max_tool_output_chars: int
     hydration_byte_budget: int
     cancel_grace: float
+    time_limits: ClassVar[Mapping[str, Any]]
     expose_errors: bool
     max_recovery_attempts: int
     max_turn_chain: int

@@ -99,13 +99,11 @@ async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
     stream = step.model.stream(step.request, turn.signal)
     async with watch, aclosing(cast("Any", stream)):
         async for event in stream:
-            if watch.watching:
-                watch.rest()  # what we do with it is not the model's silence
+            watch.rest()  # what we do with it is not the model's silence
             await reader.take(event)
             if reader.finish is not None:
                 return
-            if watch.watching:
-                watch.heard()
+            watch.heard()
 
 
 class _Reader:

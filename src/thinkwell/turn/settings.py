@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from thinkwell.core.errors import ConfigurationError
 from thinkwell.hooks.answers import Transform, TurnConfig
 from thinkwell.hooks.reading import as_list
 from thinkwell.tools.output import Output
@@ -17,21 +18,49 @@ from thinkwell.turn.face import AgentFace
 DEFAULT_RETRIES = 2
 
 
-class TimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Seconds; None means no limit."""
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
+
+class TimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long things may take, in seconds; None means as long as they like.
+
+    The one table of limits: `time_limits` of the agent changes it by name, `TurnConfig.timeout` for
+    one turn.
+    """
+
+    connect: float | None = 15.0
+    """Until the provider takes the connection."""
+    first_chunk: float | None = 180.0
+    """Until the model says anything."""
+    chunk: float | None = 120.0
+    """Between two things it says."""
+    step: float | None = 1800.0
+    """One model call."""
+    tool: float | None = 600.0
+    """One call of a tool that has no limit of its own."""
+    tools: Mapping[str, float | None] = msgspec.field(default_factory=dict[str, float | None])
+    """One call of a tool by name; wins over the tool's own limit."""
+    hook: float | None = 60.0
+    """One call of a hook that has no limit of its own."""
     total: float | None = None
     """The whole turn."""
-    step: float | None = None
-    """One model call."""
-    first_chunk: float | None = None
-    """Until the model says anything."""
-    chunk: float | None = None
-    """Between two things it says."""
-    tool: float | None = None
-    """One tool call."""
-    tools: Mapping[str, float] = msgspec.field(default_factory=dict[str, float])
-    """One call of a tool by name."""
+
+    def __post_init__(self) -> None:
+        named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "tools"}
+        named.update({f"tools[{name!r}]": value for name, value in self.tools.items()})
+        for name, value in named.items():
+            if value is not None and not _is_seconds(value):
+                raise ConfigurationError(
+                    f"The time limit {name} is {value!r}. Give seconds above 0, or None for no "
+                    "limit."
+                )
+
+    def of_tool(self, name: str, own: float | None) -> float | None:
+        """What one call may take: by name, else what the tool says, else the general limit."""
+        if name in self.tools:
+            return self.tools[name]
+        return self.tool if own is None else own
 
 
 class TurnSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +89,7 @@ def settings_of(agent: AgentFace, config: TurnConfig) -> TurnSettings:
         send_reasoning=_either(config.send_reasoning, agent.send_reasoning),
         output=config.output,
         max_retries=_either(config.max_retries, agent.max_retries),
-        limits=limits_of(config.timeout),
+        limits=limits_of(agent.time_limits, config.timeout),
         stall_timeout=_either(config.stall_timeout, agent.chat_stream_stall_timeout),
         repair_tool_call=config.repair_tool_call,
         transforms=tuple(as_list(config.transforms)),
@@ -69,13 +98,21 @@ def settings_of(agent: AgentFace, config: TurnConfig) -> TurnSettings:
     )
 
 
-def limits_of(timeout: float | Mapping[str, Any] | None) -> TimeLimits:
-    """One number limits the whole turn; a mapping limits by name."""
-    if timeout is None:
-        return TimeLimits()
+def limits_of(
+    time_limits: Mapping[str, Any], timeout: float | Mapping[str, Any] | None = None
+) -> TimeLimits:
+    """The defaults, changed by the agent's `time_limits`, then by the turn's `timeout`.
+
+    A single number is the limit of the whole turn.
+    """
+    changes: Mapping[str, Any]
     if isinstance(timeout, Mapping):
-        return TimeLimits(**timeout)
-    return TimeLimits(total=timeout)
+        changes = timeout
+    else:
+        changes = {} if timeout is None else {"total": timeout}
+    named: dict[str, Any] = {**time_limits, **changes}
+    named["tools"] = {**time_limits.get("tools", {}), **changes.get("tools", {})}
+    return TimeLimits(**named)
 
 
 def _either(chosen: Any, default: Any) -> Any:

@@ -84,10 +84,8 @@ async def _run(
 
 
 def _limited(turn: RunningTurn, tool: Tool) -> Tool:
-    """The tool with the time limit of the turn, if that has one."""
-    limits = turn.settings.limits
-    timeout = limits.tools.get(tool.name, limits.tool)
-    return tool if timeout is None else replace(tool, timeout=timeout)
+    """The tool with the time limit that holds in this turn."""
+    return replace(tool, timeout=turn.settings.limits.of_tool(tool.name, tool.timeout))
 
 
 def _key(turn: RunningTurn, call: PendingCall, ready: Ready) -> str:

@@ -1,7 +1,6 @@
 """Time limits of one model call: the call, its first word, the pauses, and the stall watchdog.
 
-Running over a limit fails the call; a stall makes the turn try again (`StalledError`). Only what is
-configured costs anything.
+Running over a limit fails the call; a stall makes the turn try again (`StalledError`).
 """
 
 from __future__ import annotations
@@ -17,22 +16,28 @@ from thinkwell.turn.settings import TurnSettings
 
 
 class Watch:
-    """`async with` it around a stream; `rest()` and `heard()` around everything that comes."""
+    """`async with` it around a stream; `rest()` and `heard()` around everything that comes.
+
+    Both only note the time: a timer that fires too early is set anew then, because moving it for
+    every delta would cost more than the delta.
+    """
 
     def __init__(self, settings: TurnSettings) -> None:
         self._limits = settings.limits
         self._stall = settings.stall_timeout or None
-        pauses = (self._limits.first_chunk, self._limits.chunk, self._limits.step, self._stall)
-        self.watching = any(pauses)
+        self._loop = asyncio.get_running_loop()
         self._pause = asyncio.timeout(None)
         self._step = asyncio.timeout(self._limits.step)
+        self._between = self._shorter(self._limits.chunk, "between two words")
         self._kind = ""
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
 
     async def __aenter__(self) -> None:
         await self._step.__aenter__()
         await self._pause.__aenter__()
-        if self.watching:
-            self._arm(self._limits.first_chunk, "before its first word")
+        self._arm(*self._shorter(self._limits.first_chunk, "before its first word"))
 
     async def __aexit__(
         self,
@@ -40,6 +45,8 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         try:
             await self._leave(kind, error, trace)
         except TimeoutError as timeout:
@@ -55,11 +62,11 @@ class Watch:
 
     def rest(self) -> None:
         """Something came: nobody waits for the model until `heard`."""
-        self._pause.reschedule(None)
+        self._deadline = None
 
     def heard(self) -> None:
         """What came is dealt with: the next pause begins."""
-        self._arm(self._limits.chunk, "between two words")
+        self._arm(*self._between)
 
     async def _leave(
         self,
@@ -74,13 +81,34 @@ class Watch:
             raise
         await self._step.__aexit__(kind, error, trace)
 
-    def _arm(self, limit: float | None, kind: str) -> None:
+    def _shorter(self, limit: float | None, kind: str) -> tuple[float | None, str]:
         """The shorter of the limit and the stall watchdog decides."""
-        pause, self._kind = limit, kind
-        if self._stall is not None and (pause is None or self._stall < pause):
-            pause, self._kind = self._stall, "stall"
-        loop = asyncio.get_running_loop()
-        self._pause.reschedule(None if pause is None else loop.time() + pause)
+        if self._stall is not None and (limit is None or self._stall < limit):
+            return self._stall, "stall"
+        return limit, kind
+
+    def _arm(self, pause: float | None, kind: str) -> None:
+        if pause is None:
+            return
+        self._kind = kind
+        self._deadline = self._loop.time() + pause
+        if self._timer is None or self._deadline < self._timer_at:
+            self._set_timer(self._deadline)
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._deadline is None:
+            return  # nobody waits for the model: `heard` sets it again
+        if self._deadline <= self._timer_at:
+            self._pause.reschedule(self._loop.time())
+        else:
+            self._set_timer(self._deadline)
 
 
 @asynccontextmanager
