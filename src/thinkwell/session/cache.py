@@ -3,7 +3,8 @@
 A turn reads a window of messages of which nearly all are old; this makes the old ones free. `seq`
 stands for the id, because an id can be deleted and used again while a seq cannot. Only committed
 contents may be put in: a rolled-back write gives its seq and version back. Bounded by entries and
-by bytes, oldest use goes first. One cache may serve many sessions.
+by bytes, oldest use goes first. One cache serves all sessions of a host; a single content that
+would push out most of the others is not kept.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.session.rows import StoredMessage
 
 T = TypeVar("T")
+
+_LARGEST_SHARE = 2
+"""No content takes more than one part in so many of the cache."""
 
 
 class CachedMessage:
@@ -46,7 +50,13 @@ class MessageCache:
         self._bytes = 0
         self._entries: OrderedDict[int, CachedMessage] = OrderedDict()
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """How many contents are kept.
+
+        Not `__len__`: that would make an empty cache false, and `cache or MessageCache()` would
+        give every session one of its own.
+        """
         return len(self._entries)
 
     def get(self, seq: int, version: int) -> CachedMessage | None:
@@ -60,6 +70,8 @@ class MessageCache:
     def put(self, seq: int, entry: CachedMessage) -> None:
         """Keep a committed content. An older version of the same row goes."""
         self._drop(seq)
+        if entry.weight > self._max_bytes // _LARGEST_SHARE:
+            return
         self._entries[seq] = entry
         self._bytes += entry.weight
         while len(self._entries) > self._max_entries or self._bytes > self._max_bytes:

@@ -56,7 +56,7 @@ class Session(MessageTree):
         cache: MessageCache | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.cache = cache or MessageCache()
+        self.cache = MessageCache() if cache is None else cache
         super().__init__(
             History(store, agent_id, session_id, cache=self.cache), clock or SystemClock()
         )

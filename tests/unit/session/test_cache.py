@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.unit.session.conftest import text
 from thinkwell.messages.model_messages import TextContent, UserMessage
 from thinkwell.session.cache import CachedMessage, MessageCache
+from thinkwell.session.session import Session
 
 
 class TestReadingThroughTheCache:
@@ -60,14 +61,28 @@ class TestBounds:
         cache = MessageCache(max_bytes=3 * entry("x" * 30).weight)
         for seq in range(10):
             cache.put(seq, entry("x" * 30))
-        assert len(cache) == 3
+        assert cache.size == 3
 
     def test_a_newer_version_takes_the_place_of_the_old_one(self):
-        cache = MessageCache(max_bytes=entry("x" * 60).weight)
+        cache = MessageCache(max_bytes=2 * entry("x" * 60).weight)
         cache.put(1, entry("x" * 60))
         cache.put(1, CachedMessage(2, "y" * 60, None))
-        assert (cache.get(1, 1), len(cache)) == (None, 1)
+        assert (cache.get(1, 1), cache.size) == (None, 1)
         assert cache.get(1, 2) is not None
+
+    def test_one_that_would_push_the_others_out_is_not_kept(self):
+        cache = MessageCache(max_bytes=4 * entry("x" * 600).weight)
+        cache.put(1, entry("x" * 600))
+        cache.put(2, entry("x" * 6000))
+        assert [cache.get(seq, 1) is not None for seq in (1, 2)] == [True, False]
+
+
+class TestSharing:
+    async def test_an_empty_cache_is_shared_all_the_same(self, store):
+        """Falsy or not: every agent of a host reads through the host's cache."""
+        shared = MessageCache()
+        sessions = [Session(store, agent, cache=shared) for agent in ("a", "b")]
+        assert [session.cache is shared for session in sessions] == [True, True]
 
 
 def entry(content):
