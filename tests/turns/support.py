@@ -248,6 +248,9 @@ class LoggingStore:
     async def fetch_one(self, query: str, params: Params, /) -> Row | None:
         return await self._inner.fetch_one(query, params)
 
+    async def scrub(self) -> None:
+        await self._inner.scrub()
+
     async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
         return await self._inner.fetch_in_background(query, params)
 

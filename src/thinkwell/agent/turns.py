@@ -18,7 +18,7 @@ from thinkwell.agent.behalf import on_behalf
 from thinkwell.agent.changes import Changes
 from thinkwell.agent.intake import Plan, Policy, plan_intake
 from thinkwell.agent.interactions import Answer, apply_answer, tell_answer, waits_for_outside
-from thinkwell.agent.resetting import next_generation
+from thinkwell.agent.resetting import erase_traces, next_generation, skip_stale
 from thinkwell.agent.tail import follow
 from thinkwell.agent.telling import Telling
 from thinkwell.agent.transcript import encoded_transcript
@@ -29,12 +29,10 @@ from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.reading import read_packed
 from thinkwell.journal.turns import (
-    TurnEnd,
     TurnRecord,
     find_turn,
     newest_turn,
     request_cancel,
-    settle_turn,
     turns_owing_hooks,
     unsettled_turns,
 )
@@ -80,6 +78,7 @@ class Turns:
         self.telling = Telling(self.live, self._queue, self.changes)
         """What its own turns tell."""
         self._closed = False
+        self._forgotten = 0
         self._parts: Parts | None = None
 
     @property
@@ -238,14 +237,15 @@ class Turns:
 
     async def _next_generation(self, *, forget: bool) -> list[Ticket]:
         """Stores the new generation and stops what is of an older one."""
-        parts = self.parts
-        generation = await parts.commits.run(
-            parts.owner, lambda tx: next_generation(tx, parts, forget=forget)
-        )
+        running = None if self.running is None else self.running.log
+        generation = await next_generation(self.parts, running, forget=forget)
         self._queue.generation = max(self._queue.generation, generation)
         stale = [t for t in self._queue.tickets() if t.record.generation < generation]
         for ticket in stale:
             self._abort(ticket, "cleared")
+        if forget:
+            self._forgotten = generation
+            await erase_traces(self.parts)
         return stale
 
     async def recover(self) -> None:
@@ -361,11 +361,10 @@ class Turns:
     async def _skip(self, ticket: Ticket) -> None:
         """A turn of an older generation ends without running; its requester hears the end."""
         parts = self.parts
-        end = TurnEnd(status="skipped", stop_reason="cleared")
-        # The clear has ended it already, unless it was accepted while the clear committed.
+        erase = ticket.record.generation < self._forgotten
         try:
             await parts.commits.run(
-                parts.owner, lambda tx: settle_turn(tx, ticket.record, end, now=parts.clock.now())
+                parts.owner, lambda tx: skip_stale(tx, parts, ticket.record, erase=erase)
             )
         except StoreError:  # the next start skips it; its requester hears the end all the same
             log.exception("a stale turn could not be settled", extra={"action": "skip"})

@@ -62,7 +62,9 @@ class TurnLog:
         self.failure: StoreError | None = None
         """Set when the store refused this log; the turn must end."""
         self.packed = False
-        """The transaction that settles the turn holds the whole stream: no live rows any more."""
+        """The transaction that ends the turn holds the whole stream, or a clear has erased it: no
+        live rows any more.
+        """
         self._listeners: dict[object, LogListener] = {}
 
     def append(self, body: str) -> None:

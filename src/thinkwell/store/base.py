@@ -67,6 +67,10 @@ class Store(Reader, Protocol):
         """A write transaction: commits when the block ends, rolls back when the block raises."""
         ...
 
+    async def scrub(self) -> None:
+        """Content was erased: have it leave the files too, soon and away from the event loop."""
+        ...
+
     async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
         """A long read, away from the event loop, on a connection of its own."""
         ...

@@ -100,6 +100,15 @@ class SqliteStore:
                 return link.fetch_one(query, params)
         return link.fetch_one(query, params)
 
+    async def scrub(self) -> None:
+        """Content was erased: the log, which still holds it, is emptied soon.
+
+        The database itself is overwritten where something is deleted (`secure_delete`).
+        """
+        self._opened()
+        if self._checkpointer is not None:
+            self._checkpointer.empty_soon()
+
     async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
         """A long read in a thread, as of the last commit. A store in memory reads in place."""
         self._opened()
@@ -210,4 +219,6 @@ def _connect(target: str | Path) -> sqlite3.Connection:
     )
     connection.row_factory = sqlite3.Row
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").fetchall()
+    # What is deleted is overwritten: a clear erases, also what was replaced or trimmed before it.
+    connection.execute("PRAGMA secure_delete = ON").fetchall()
     return connection

@@ -2,7 +2,7 @@
 
 SQLite's automatic checkpoints run inside a commit and make that commit slow, so they are off and
 this does their work: on a connection and a thread of its own, when the log file has grown past a
-limit.
+limit, or when it holds content that was erased.
 
 Invariant: the log does not grow without end. Writers that never pause keep a plain checkpoint
 from finishing; past `HARD_FACTOR` times the limit the last bit is therefore done while no
@@ -24,6 +24,9 @@ from thinkwell.store.threads import WorkerThread
 
 LOG_LIMIT_BYTES = 4 * 1024 * 1024
 HARD_FACTOR = 4
+EMPTY_TIMEOUT_MS = 20
+"""How long writers may wait for a reader that keeps the log from being emptied."""
+EMPTY_RETRY = 0.2
 
 log = logging.getLogger("thinkwell.store")
 
@@ -44,6 +47,7 @@ class Checkpointer:
         self._worker = WorkerThread("thinkwell-checkpoint")
         self._tasks = TaskOwner("checkpoint")
         self._due = asyncio.Event()
+        self._erased = False
         self._connection: sqlite3.Connection | None = None
 
     def start(self, lock: asyncio.Lock) -> None:
@@ -52,6 +56,11 @@ class Checkpointer:
 
     def look(self) -> None:
         """There were commits: see soon whether the log is too large."""
+        self._due.set()
+
+    def empty_soon(self) -> None:
+        """The log holds what was erased: cut it to nothing as soon as no reader needs it."""
+        self._erased = True
         self._due.set()
 
     async def run_if_large(self, lock: asyncio.Lock) -> None:
@@ -76,10 +85,34 @@ class Checkpointer:
             await self._due.wait()
             self._due.clear()
             try:
-                await self.run_if_large(lock)
+                if self._erased:
+                    await self._empty(lock)
+                else:
+                    await self.run_if_large(lock)
             except (sqlite3.Error, OSError):
                 # The data is safe in the log; the next look tries again.
                 log.exception("checkpoint failed", extra={"action": "store:checkpoint"})
+                await asyncio.sleep(EMPTY_RETRY)
+
+    async def _empty(self, lock: asyncio.Lock) -> None:
+        """Move everything beside the writers; only the end of it, and the cut, while they wait."""
+        self._erased = emptied = False
+        try:
+            await self._worker.run(lambda: self._checkpoint("PASSIVE"))
+            async with lock:
+                emptied = await self._worker.run(self._truncate)
+        finally:
+            if not emptied:  # a reader needs it still, or the disk is full
+                self.empty_soon()
+        if not emptied:
+            await asyncio.sleep(EMPTY_RETRY)
+
+    def _truncate(self) -> bool:
+        if self._connection is None:
+            self._connection = self._connect()
+        self._connection.execute(f"PRAGMA busy_timeout = {EMPTY_TIMEOUT_MS}").fetchall()
+        (busy, _, _) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return busy == 0
 
     def _size(self) -> int:
         try:

@@ -35,6 +35,16 @@ SELECT chunks FROM packed_journals WHERE agent = :agent AND turn = :turn;
 -- Streams past their retention.
 DELETE FROM packed_journals WHERE settled_at < :before;
 
+-- name: journal_ends
+-- The oldest and the newest live row.
+SELECT (SELECT MIN(pos) FROM journal) AS first, (SELECT MAX(pos) FROM journal) AS last;
+
+-- name: erase_journal
+-- Live rows of one agent's ended turns, a bounded piece at a time (clear).
+DELETE FROM journal
+WHERE pos >= :start AND pos < :stop AND agent = :agent
+  AND turn NOT IN (SELECT id FROM turns WHERE agent = :agent AND status IN ('accepted', 'running'));
+
 -- name: drop_packed_journals
 -- Every stream of one agent (clear).
 DELETE FROM packed_journals WHERE agent = :agent;

@@ -1,11 +1,14 @@
 -- The ledger of tool executions.
 
 -- name: claim_call
--- The tool is about to run; a second claim after a crash changes nothing.
+-- The tool is about to run; a second claim after a crash changes nothing, nor does one of a turn
+-- that a clear has ended.
 INSERT INTO tool_calls (agent, turn, call_id, tool_name, input, effect, idempotency_key, step, status,
                         claimed_at)
-VALUES (:agent, :turn, :call_id, :tool_name, :input, :effect, :idempotency_key, :step, 'pending',
-        :claimed_at)
+SELECT :agent, :turn, :call_id, :tool_name, :input, :effect, :idempotency_key, :step, 'pending',
+       :claimed_at
+WHERE EXISTS (SELECT 1 FROM turns WHERE agent = :agent AND id = :turn
+                                    AND status IN ('accepted', 'running'))
 ON CONFLICT (agent, turn, call_id) DO NOTHING;
 
 -- name: settle_call
@@ -13,6 +16,10 @@ ON CONFLICT (agent, turn, call_id) DO NOTHING;
 UPDATE tool_calls SET status = 'settled', outcome = :outcome, output = :output, error = :error,
                       settled_at = :settled_at
 WHERE agent = :agent AND turn = :turn AND call_id = :call_id AND status = 'pending';
+
+-- name: drop_tool_calls
+-- Every call of one agent (clear).
+DELETE FROM tool_calls WHERE agent = :agent;
 
 -- name: calls_of_turn
 -- All calls of one turn.
