@@ -11,7 +11,7 @@ import pytest
 
 from tests.http.support import DOWN, Client, Guide, file_store, talking
 from tests.wire.serving import serving
-from thinkwell import App
+from thinkwell import App, Principal
 from thinkwell.messages.message import text_of, user_message
 from thinkwell.testing import ScriptedModel, call, error, pause, text
 
@@ -72,8 +72,27 @@ class TestAgain:
     async def test_the_same_key_gives_the_first_result(self):
         async with talking("once") as client:
             first = await run(client, input="hi", idempotencyKey="k")
-            assert await run(client, input="something else", idempotencyKey="k") == first
+            assert await run(client, input="hi", idempotencyKey="k") == first
             assert len(await client.stored()) == 2
+
+    async def test_the_same_key_with_another_input_is_a_conflict(self):
+        async with talking("once") as client:
+            await run(client, input="hi", idempotencyKey="k")
+            status, refused = await run(client, input="something else", idempotencyKey="k")
+            assert status == 409
+            assert "another input" in refused["error"]
+            assert len(await client.stored()) == 2
+
+    async def test_the_same_key_of_somebody_else_is_a_conflict(self):
+        def by_header(request: Any, route: Any) -> Principal:
+            return Principal(id=request.headers["x-who"])
+
+        async with talking("once", auth=by_header) as client:
+            body = {"input": "hi", "idempotencyKey": "k"}
+            statuses = [
+                (await client.post("run", body, x_who=who)).status for who in ("ann", "bob", "ann")
+            ]
+            assert statuses == [200, 409, 200]
 
     async def test_the_same_key_waits_for_the_turn_that_runs(self):
         gate = pause()

@@ -293,6 +293,14 @@ class TestSubmissions:
             with pytest.raises(SubmissionConflictError):
                 await stage.agent.submit("c", submission_id="s1", idempotency_key="k3")
 
+    async def test_a_key_with_another_input_conflicts_also_after_a_clear(self):
+        async with running(Plain, "one") as stage:
+            await stage.agent.submit("a", idempotency_key="k")
+            await stage.log.until("settled completed")
+            await stage.agent.clear_messages()
+            with pytest.raises(SubmissionConflictError, match="another input"):
+                await stage.agent.submit("b", idempotency_key="k")
+
     async def test_2_34_a_submission_needs_a_message(self):
         async with running(Plain) as stage:
             with pytest.raises(ValueError, match="submit"):

@@ -1,13 +1,20 @@
-"""A client's chat request becomes a turn, over whatever it came (spec/01 §6, §8.1)."""
+"""A client's chat request becomes a turn, over whatever it came (spec/01 §6, §8.1).
+
+A client sends its whole list. Only its user messages are read, and of those only what a user can
+say; everything else is written by the server alone, so a copy of it is at most a reference by id
+(DESIGN §8.12).
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from itertools import takewhile
 from typing import Any, cast
 
 import msgspec
 
+from thinkwell.agent.inputs import from_client
 from thinkwell.agent.intake import Plan, Policy
 from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
@@ -17,9 +24,8 @@ from thinkwell.hooks.contexts import ChatErrorContext
 from thinkwell.journal.turns import Trigger
 from thinkwell.live.watchers import Transcript
 from thinkwell.messages.limits import enforce_row_size_limit
-from thinkwell.messages.message import UIMessage
-from thinkwell.messages.sanitize import strip_reserved_metadata
-from thinkwell.messages.validate import ROLES, check_message
+from thinkwell.messages.message import Part, UIMessage
+from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import Admission, TurnRequest
 from thinkwell.turn.ticket import Ticket
@@ -50,27 +56,28 @@ async def accept_chat(
 
     Raises `ValueError` for messages that are none; nothing is stored then.
     """
-    messages = _read_messages(asked.messages, turns.parts.session.history.head_path.ids)
+    sent = read_list(asked.messages, turns.parts.session.history.head_path.ids)
     async with turns.intake:  # two tabs at once: the second sees the first in line
-        regenerate = asked.trigger == "regenerate-message" and messages
+        regenerate = asked.trigger == "regenerate-message" and sent.ids
         plan = Plan() if regenerate else turns.plan(policy)
         if plan.drop:
             return None
         request = TurnRequest(
             trigger=asker.trigger,
             request_id=asked.id,
-            messages=messages,
-            branch_from=messages[-1]["id"] if regenerate else None,
+            messages=sent.messages,
+            listed=sent.ids,
+            branch_from=sent.ids[-1] if regenerate else None,
             body=asked.body or None,
             client_tools=read_client_tools(asked.client_tools),
-            message_ids=_trailing_user_ids(messages),
+            message_ids=sent.trailing,
             supersedes=tuple(ticket.record for ticket in plan.supersedes),
             not_before=plan.not_before,
             steer=plan.steer,
             principal=asker.principal,
             read_only=asker.read_only,
         )
-        crossed = not regenerate and _crossed(messages, asker.shown)
+        crossed = not regenerate and _crossed(asked.messages, asker.shown)
         return await turns.ask(request, origin=asker.connection, crossed=crossed)
 
 
@@ -113,7 +120,7 @@ def read_client_tools(schemas: list[Any] | None) -> tuple[dict[str, Any], ...] |
     return tuple(found.values())
 
 
-def _crossed(messages: tuple[UIMessage, ...], shown: Transcript | None) -> bool:
+def _crossed(sent: list[Any], shown: Transcript | None) -> bool:
     """Whether a client asked before it had seen the transcript it was sent last.
 
     Then its question is gone from its list, or stands in the wrong place. Its own list tells: the
@@ -121,44 +128,44 @@ def _crossed(messages: tuple[UIMessage, ...], shown: Transcript | None) -> bool:
     """
     if shown is None:
         return False
-    last = next((message for message in messages if message["id"] == shown.last), None)
-    return last is None or any(part.get("state") == "streaming" for part in last["parts"])
-
-
-def _read_messages(sent: list[Any], stored: Collection[str]) -> tuple[UIMessage, ...]:
-    """The client's list. Of what is stored only the id counts; the last may be an edited one."""
-    last = len(sent) - 1
-    return tuple(
-        message if index < last and _is_stored(message, stored) else _incoming(message)
-        for index, message in enumerate(sent)
+    last = next((message for message in sent if message["id"] == shown.last), None)
+    if last is None:
+        return True
+    parts = last.get("parts")
+    return isinstance(parts, list) and any(
+        isinstance(part, dict) and cast("Part", part).get("state") == "streaming"
+        for part in cast("list[Any]", parts)
     )
 
 
-def _is_stored(message: Any, stored: Collection[str]) -> bool:
-    if not isinstance(message, dict):
-        return False
-    fields = cast("dict[str, Any]", message)
-    message_id, parts = fields.get("id"), fields.get("parts")
-    if not isinstance(message_id, str) or message_id not in stored or not isinstance(parts, list):
-        return False
-    known_shape = all(isinstance(part, dict) for part in cast("list[Any]", parts))
-    return known_shape and fields.get("role") in ROLES
+class SentList(msgspec.Struct, frozen=True):
+    """What counts of a client's list."""
+
+    messages: tuple[UIMessage, ...]
+    """User messages that may be new, or changed; of what is stored, at most the last."""
+    ids: tuple[str, ...]
+    """The ids of the whole list."""
+    trailing: tuple[str, ...]
+    """The user messages at its end: what the client wants answered (spec/01 §3.4.4)."""
 
 
-def _trailing_user_ids(messages: tuple[UIMessage, ...]) -> tuple[str, ...]:
-    """The run of user messages at the end: what the client wants answered (spec/01 §3.4.4)."""
-    ids: list[str] = []
-    for message in reversed(messages):
-        if message["role"] != "user":
-            break
-        ids.append(message["id"])
-    return tuple(reversed(ids))
+def read_list(sent: list[Any], stored: Collection[str] = ()) -> SentList:
+    """Read a client's list. Raises `ValueError` that says what is wrong with it."""
+    references = [check_reference(message) for message in sent]
+    last = len(sent) - 1
+    messages = tuple(
+        _incoming(sent[index])
+        for index, (message_id, role) in enumerate(references)
+        if role == "user" and (index == last or message_id not in stored)
+    )
+    at_the_end = takewhile(lambda reference: reference.role == "user", reversed(references))
+    trailing = [reference.id for reference in at_the_end]
+    return SentList(messages, tuple(r.id for r in references), tuple(reversed(trailing)))
 
 
 def _incoming(value: Any) -> UIMessage:
-    message = strip_reserved_metadata(check_message(value))
-    if message["role"] != "user":
-        return message
+    """A user message as it may be stored."""
+    message = from_client(check_message(value))
     try:
         enforce_row_size_limit(message)
     except MessageTooLargeError as error:

@@ -5,7 +5,8 @@
     GET  chat/{chatId}/stream  joins the turn that runs, from its start; 204 if none does
 
 The same turns as over the socket: the same acceptance, the same queue, the same journal. A client
-that leaves stops nothing. The agent is the chat, so the chat's id says nothing new.
+that leaves stops nothing, and may send the same question again: it gets the same turn. The agent is
+the chat, so the chat's id says nothing new.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, cast
 
 from thinkwell.agent.chat_request import Asker, accept_chat, explain_refusal
 from thinkwell.agent.http_body import Refusal, Visit, read_object
-from thinkwell.agent.http_continue import go_on, joined_stream
+from thinkwell.agent.http_continue import go_on, joined_stream, told_again
 from thinkwell.agent.http_sse import DONE, STILL_HERE, STREAM_HEADERS, STREAM_TYPE, events
 from thinkwell.agent.http_tail import end_of, follow, last_chunks
 from thinkwell.agent.intake import read_policy
@@ -24,8 +25,9 @@ from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.errors import MessageTooLargeError
 from thinkwell.core.ids import new_id
+from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
-from thinkwell.messages.validate import check_message
+from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.turn.ticket import Ticket
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest, HttpResponse
@@ -55,18 +57,16 @@ async def _accept(turns: Turns, asked: ChatRequest, asker: Asker) -> AsyncIterat
     accepted = await accept_chat(turns, policy, asked, asker)
     if accepted is None:
         raise Refusal(409, BUSY)
-    _, ticket = accepted
-    if ticket is None:
-        raise RuntimeError("a turn with a new id was known before")
-    return turn_stream(ticket)
+    admission, ticket = accepted
+    return stream_again(turns, admission.record) if ticket is None else turn_stream(ticket)
 
 
 def _answer_to_go_on_with(asked: ChatRequest) -> UIMessage | None:
     """The client's copy of an answer, if that is its last message."""
     if not asked.messages or asked.trigger != "submit-message":
         return None
-    last = check_message(asked.messages[-1])
-    return last if last["role"] == "assistant" else None
+    last = asked.messages[-1]
+    return check_message(last) if check_reference(last).role == "assistant" else None
 
 
 async def stop_chat(turns: Turns, _: Visit) -> HttpResponse:
@@ -83,9 +83,40 @@ def join_chat(turns: Turns) -> HttpResponse:
     if not line:
         return HttpResponse(status=204)
     ticket = line[0]
+    return stream_response(_whole_stream(turns, ticket))
+
+
+def _whole_stream(turns: Turns, ticket: Ticket) -> AsyncGenerator[bytes]:
+    """An answer from its start, for whoever has nothing of it."""
     if ticket.record.continuation:
-        return stream_response(joined_stream(turns, ticket))
-    return stream_response(turn_stream(ticket))
+        return joined_stream(turns, ticket)
+    return turn_stream(ticket)
+
+
+async def stream_again(turns: Turns, record: TurnRecord) -> AsyncGenerator[bytes]:
+    """A turn that was asked for before, from its start: as it runs, or as it was stored.
+
+    For a client that does not know what became of its request and sends it once more.
+    """
+    line = turns.tickets()
+    mine = (t for t in line if _writes(t, record))
+    ticket = next(mine, None)
+    if ticket is not None:
+        async for body in _whole_stream(turns, ticket):
+            yield body
+        return
+    ended = await turns.find(record.request_id) or record
+    stored = await turns.parts.session.get_message(record.message_id or "")
+    chunks = [] if stored is None else told_again(stored)
+    yield events([*chunks, *last_chunks(ended)]) + DONE
+
+
+def _writes(ticket: Ticket, record: TurnRecord) -> bool:
+    """Whether this turn is that one, or goes on with its answer."""
+    mine = ticket.record
+    return mine.request_id == record.request_id or (
+        mine.continuation and mine.message_id == record.message_id
+    )
 
 
 def stream_response(stream: AsyncIterator[bytes]) -> HttpResponse:

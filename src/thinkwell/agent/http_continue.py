@@ -87,6 +87,12 @@ async def _caught_up(copy: UIMessage, stored: UIMessage) -> AsyncGenerator[bytes
     yield events([start, *_news_for(copy, stored), {"type": "finish"}]) + DONE
 
 
+def told_again(stored: UIMessage) -> list[Chunk]:
+    """A stored answer as the stream that would write it."""
+    start: Chunk = {"type": "start", "messageId": stored["id"]}
+    return [start, *chunks_of(stored["parts"]), {"type": "finish"}]
+
+
 def _news_for(copy: UIMessage | None, stored: UIMessage | None) -> list[Chunk]:
     if stored is None:
         return []

@@ -5,7 +5,7 @@
     GET  run/{requestId}  how a turn stands
 
 A run is durable: whoever asked may go away, and with the same idempotency key ask again for the
-same result.
+same result. Of messages only a user's count, as everywhere from outside (DESIGN §8.12).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from thinkwell.agent.http_body import Refusal, Visit, check_sizes, json_response, read_object
-from thinkwell.agent.inputs import as_messages, is_empty
+from thinkwell.agent.inputs import as_messages, from_client, is_empty
 from thinkwell.agent.turns import Turns
-from thinkwell.core.errors import HostClosedError
+from thinkwell.core.errors import HostClosedError, SubmissionConflictError
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.visible import visible_message
@@ -33,7 +33,10 @@ async def post_run(turns: Turns, visit: Visit) -> HttpResponse:
     """Accept a turn; answer with its result, or with its id."""
     body = read_object(visit.request)
     wait = _flag(body, "wait", default=True)
-    admission, _ = await turns.ask(_turn_request(body, visit))
+    try:
+        admission, _ = await turns.ask(_turn_request(body, visit))
+    except SubmissionConflictError as error:
+        raise Refusal(409, str(error)) from error
     record = admission.record
     if not wait:
         status = {"status": record.status, "accepted": admission.accepted}
@@ -58,9 +61,12 @@ def _turn_request(body: dict[str, Any], visit: Visit) -> TurnRequest:
     if not isinstance(asked, str | dict | list) or is_empty(cast("Any", asked)):
         raise Refusal(400, f"`input` must be a text, a message or a list of messages: {_EXAMPLE}.")
     try:
-        messages = as_messages(cast("Any", asked))
+        given = as_messages(cast("Any", asked))
+        messages = tuple(from_client(m) for m in given if m["role"] == "user")
     except ValueError as error:
         raise Refusal(400, f"`input` cannot be used: {error}.") from error
+    if not messages:
+        raise Refusal(400, "`input` has no user message: the server writes all others itself.")
     check_sizes(messages)
     return TurnRequest(
         trigger="submission",

@@ -39,6 +39,8 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     continuation: bool = False
     input: tuple[UIMessage, ...] = ()
     """Messages that join the tree when the turn gets its slot."""
+    input_digest: str | None = None
+    """What the input said, of a turn with an idempotency key: the key stands for nothing else."""
     branch_from: str | None = None
     """The message the answer goes under: given for a regenerate, otherwise fixed when the turn
     starts.
@@ -103,6 +105,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             generation=row["generation"],
             continuation=bool(row["continuation"]),
             input=tuple(_load(row["input"]) or ()),
+            input_digest=options.get("inputDigest"),
             branch_from=options.get("branchFrom"),
             function_input=options.get("functionInput", False),
             not_before=options.get("notBefore"),
@@ -333,6 +336,7 @@ def _options(record: TurnRecord) -> str:
             "notBefore": record.not_before,
             "steer": record.steer,
             "readOnly": record.read_only,
+            "inputDigest": record.input_digest,
         }
     )
 

@@ -1,9 +1,9 @@
 """What a message loses before it is stored (spec/01 §7.6, spec/03 §11).
 
 Metadata that a provider will not accept twice, reasoning that says nothing, tool inputs that are
-no objects, and the bulk of what a provider's own tools returned. `strip_reserved_metadata` is the
-second border: what a client sends may not carry the keys the server writes. The size of a row is
-`limits.py`.
+no objects, and the bulk of what a provider's own tools returned. `strip_reserved_metadata` and
+`keep_user_parts` are the second border: what a client sends may not carry what only the server
+writes. The size of a row is `limits.py`.
 
 Invariant: inputs are never changed, an unchanged message comes back as it is, and twice equals
 once.
@@ -53,6 +53,17 @@ def strip_reserved_metadata(message: UIMessage) -> UIMessage:
     if kept:
         result["metadata"] = kept
     return result
+
+
+def keep_user_parts(message: UIMessage) -> UIMessage:
+    """The message with what a user can say: texts, files and data. The rest is the server's."""
+    kept = [part for part in message["parts"] if _is_user_part(part)]
+    return message if len(kept) == len(message["parts"]) else with_parts(message, kept)
+
+
+def _is_user_part(part: Part) -> bool:
+    kind = str(part.get("type"))
+    return kind in ("text", "file") or kind.startswith("data-")
 
 
 def _without_ephemeral(part: Part) -> Part:

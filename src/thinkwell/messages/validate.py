@@ -6,23 +6,37 @@ only that the rest of the program can rely on its shape; unknown keys round-trip
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from thinkwell.messages.message import Part, UIMessage, is_tool_part
 
 ROLES = ("user", "assistant", "system")
 
 
-def check_message(value: Any) -> UIMessage:
-    """The message a client sent. Raises `ValueError` that says what is wrong with it."""
+class Reference(NamedTuple):
+    """A message by its id; what else it says is not looked at."""
+
+    id: str
+    role: str
+
+
+def check_reference(value: Any) -> Reference:
+    """Which message a client means. Raises `ValueError` if that cannot be said."""
     if not isinstance(value, dict):
         raise ValueError(f"a message must be an object, not {_kind(value)}")
-    message = _upgraded(cast("dict[str, Any]", value))
-    message_id = message.get("id")
+    message = cast("dict[str, Any]", value)
+    message_id, role = message.get("id"), message.get("role")
     if not isinstance(message_id, str) or not message_id:
         raise ValueError("a message needs a non-empty string `id`")
-    if message.get("role") not in ROLES:
+    if role not in ROLES:
         raise ValueError(f"message {message_id!r} needs a `role`: one of {', '.join(ROLES)}")
+    return Reference(message_id, role)
+
+
+def check_message(value: Any) -> UIMessage:
+    """The message a client sent. Raises `ValueError` that says what is wrong with it."""
+    message_id, _ = check_reference(value)
+    message = _upgraded(cast("dict[str, Any]", value))
     _check_parts(message.get("parts"), message_id)
     if "metadata" in message and not isinstance(message["metadata"], dict):
         raise ValueError(f"`metadata` of message {message_id!r} must be an object or left out")

@@ -52,12 +52,17 @@ def make_draft(message: UIMessage) -> Draft:
 def make_new_draft(message: UIMessage) -> Draft:
     """The row content of a message that may be added. Raises `ReservedIdError` too."""
     draft = make_draft(message)
-    if draft.id.startswith(RESERVED_PREFIXES):
+    check_new_id(draft.id)
+    return draft
+
+
+def check_new_id(message_id: str) -> None:
+    """Raises `ReservedIdError` for an id that no new message may have."""
+    if message_id.startswith(RESERVED_PREFIXES):
         raise ReservedIdError(
-            f"The message id {draft.id!r} begins with a prefix that Thinkwell keeps for itself "
+            f"The message id {message_id!r} begins with a prefix that Thinkwell keeps for itself "
             f"({', '.join(RESERVED_PREFIXES)}). Choose another id."
         )
-    return draft
 
 
 def _check_shape(message: dict[str, Any]) -> None:

@@ -2,12 +2,16 @@
 
 One transaction checks id and idempotency key, drops messages that are in the tree or in an
 unsettled turn, and writes the row. Only after it has committed does anybody hear "accepted".
+
+Of a client's list only user messages are input; the rest are references by id (DESIGN §8.12). So
+whatever copy of an answer a client holds, its question goes below the head when it gets its slot,
+unless it names a stored question to edit or to answer again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -21,6 +25,7 @@ from thinkwell.journal.turns import (
     ROOT,
     Trigger,
     TurnRecord,
+    answering_turn,
     find_turn,
     find_turn_by_key,
     inherited_tools,
@@ -28,7 +33,6 @@ from thinkwell.journal.turns import (
     unsettled_turns,
 )
 from thinkwell.messages.message import UIMessage
-from thinkwell.messages.reconcile import reconcile
 from thinkwell.session.draft import make_draft
 from thinkwell.store.base import Transaction
 from thinkwell.turn.face import Parts
@@ -36,6 +40,7 @@ from thinkwell.turn.running import current_turn
 
 CHAT_TRIGGERS = ("ws-chat", "http-chat")
 """Whoever asks sends its whole transcript, which may hold a question it has changed."""
+NOT_A_QUESTION = "the id {!r} belongs to a message that is no user message: use a new id"
 
 
 class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +48,8 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     trigger: Trigger
     messages: tuple[UIMessage, ...] = ()
+    listed: tuple[str, ...] = ()
+    """The ids of a client's whole list, in order; what is not in `messages` is a reference."""
     new_ids: bool = False
     """The messages were made just now, so nobody can have stored them."""
     request_id: str | None = None
@@ -84,12 +91,15 @@ async def _accept(
     known = await _find_known(tx, parts.owner.agent_id, request)
     if known is not None:
         return Admission(known, accepted=False)
+    waiting = await unsettled_turns(tx, parts.owner.agent_id) if _looks_up(request) else []
+    found = await _sort_out(tx, parts, request, waiting)
+    again = await _asked_again(tx, parts, request, found)
+    if isinstance(again, TurnRecord):
+        return Admission(again, accepted=False)
     inherited = await _supersede(tx, parts, request.supersedes)
-    known_ids, fresh = await _new_messages(tx, parts, request, generation)
-    branch_from = request.branch_from if request.branch_from in known_ids else None
-    edit = await _edit_of(tx, parts, request, known_ids)
-    if edit is not None:
-        fresh, branch_from = (*fresh, *edit.messages), edit.parent_id
+    fresh, branch_from = _fresh(request, found, generation), found.branch_from
+    if again is not None:
+        fresh, branch_from = (*fresh, *again.messages), again.parent_id
     messages = inherited + fresh
     new_ids = {message["id"] for message in messages}
     await tx.execute("forgive_continuation", {"agent": parts.owner.agent_id})
@@ -100,6 +110,7 @@ async def _accept(
         status="accepted",
         generation=generation,
         input=messages,
+        input_digest=_digest(request),
         branch_from=None if branch_from in new_ids else branch_from,
         function_input=request.function_input,
         not_before=request.not_before,
@@ -120,33 +131,105 @@ async def _accept(
     return Admission(record, accepted=True)
 
 
+class Found(msgspec.Struct, frozen=True):
+    """What the ids of a request stand for."""
+
+    known: set[str]
+    """Ids in the tree, in the input of an unsettled turn, or of an answer that still grows."""
+    waiting: Sequence[TurnRecord]
+    """The unsettled turns, in order."""
+    branch_from: str | None
+    """The known message under which another answer is wanted."""
+
+
+def _looks_up(request: TurnRequest) -> bool:
+    """Whether anything of the request can be known: what was made just now cannot."""
+    return bool(request.listed or request.messages) and not request.new_ids
+
+
+async def _sort_out(
+    tx: Transaction, parts: Parts, request: TurnRequest, waiting: Sequence[TurnRecord]
+) -> Found:
+    if not _looks_up(request):
+        return Found(set(), waiting, None)
+    history = parts.session.history
+    asked = {*request.listed, *(message["id"] for message in request.messages)}
+    known = asked.intersection(history.head_path.ids)
+    for turn in waiting:
+        known |= {message["id"] for message in turn.input} | {turn.message_id or ""}
+    known |= {row.id for row in await history.rows([*(asked - known)], tx)}
+    branch_from = request.branch_from if request.branch_from in known else None
+    return Found(known, waiting, branch_from)
+
+
+def _fresh(request: TurnRequest, found: Found, generation: int) -> tuple[UIMessage, ...]:
+    """The messages nobody has stored yet, each once, in order (DESIGN §8.1)."""
+    fresh = {m["id"]: m for m in reversed(request.messages) if m["id"] not in found.known}
+    if generation > 0:  # there was a clear
+        for deleted in _deleted(request, found):
+            fresh.pop(deleted, None)
+    return tuple(reversed(fresh.values()))
+
+
+def _deleted(request: TurnRequest, found: Found) -> Iterable[str]:
+    """Of a client that has not heard of a clear yet, what stands before an unknown answer."""
+    own = {message["id"] for message in request.messages}
+    gone = [n for n, i in enumerate(request.listed) if i not in own and i not in found.known]
+    return request.listed[: gone[-1]] if gone else ()
+
+
 class Edit(msgspec.Struct, frozen=True):
-    """A stored question that is asked again."""
+    """A question that is there already and is asked again."""
 
     messages: tuple[UIMessage, ...]
     """Its changed version; nothing if it is the same."""
-    parent_id: str
-    """Where that goes; for the same question, where its new answer goes."""
+    parent_id: str | None
+    """Where that goes; for the same question, where its new answer goes. None: below the head."""
 
 
-async def _edit_of(
-    tx: Transaction, parts: Parts, request: TurnRequest, known_ids: set[str]
-) -> Edit | None:
-    """A client that asks a stored question again, changed or not: what comes of it is a sibling of
-    what is there (DESIGN §8.1).
+async def _asked_again(
+    tx: Transaction, parts: Parts, request: TurnRequest, found: Found
+) -> Edit | TurnRecord | None:
+    """A client that asks a known question again, changed or not: what comes of it is a sibling of
+    what is there (DESIGN §8.1). Over HTTP the same question is the same turn, if that went well.
     """
     last = request.messages[-1] if request.messages else None
-    if last is None or last["role"] != "user" or request.trigger not in CHAT_TRIGGERS:
+    if last is None or request.trigger not in CHAT_TRIGGERS or request.branch_from is not None:
         return None
-    if last["id"] not in known_ids:
+    if last["id"] not in found.known or last["id"] != request.listed[-1]:
         return None  # new: there is nothing it could be a changed version of
-    rows = await parts.session.history.rows([last["id"]], tx)
+    turn = next((t for t in found.waiting if last["id"] in (m["id"] for m in t.input)), None)
     stored = await parts.session.get_message(last["id"], reader=tx)
-    if request.branch_from is not None or not rows or stored is None:
+    if stored is None and turn is not None:
+        stored = next(m for m in turn.input if m["id"] == last["id"])
+        parent: str | None = None  # it has no place yet
+    else:
+        rows = await parts.session.history.rows([last["id"]], tx)
+        parent = (rows[0].parent_id or ROOT) if rows else None
+    if stored is None or stored["role"] != "user":
+        raise ValueError(NOT_A_QUESTION.format(last["id"]))  # a stored id is never rewritten
+    if _as_stored(last) != _as_stored(stored):
+        return Edit(({**last, "id": new_id()},), parent)
+    if request.trigger == "http-chat":
+        return turn or await _answered_by(tx, parts, last["id"]) or Edit((), last["id"])
+    return Edit((), last["id"])
+
+
+def _as_stored(message: UIMessage) -> Any:
+    return json.loads(make_draft(message).content)["parts"]
+
+
+async def _answered_by(tx: Transaction, parts: Parts, question_id: str) -> TurnRecord | None:
+    """The turn whose answer to this question is shown, or else the newest; None if it failed."""
+    history = parts.session.history
+    answers = [r for r in await history.children(question_id, tx) if r.role == "assistant"]
+    if not answers:
         return None
-    if json.loads(make_draft(last).content)["parts"] == stored["parts"]:
-        return Edit((), last["id"])
-    return Edit(({**last, "id": new_id()},), rows[0].parent_id or ROOT)
+    if len(answers) > 1:
+        shown = {row.id for row in await history.path(reader=tx)}
+        answers.sort(key=lambda row: row.id in shown)
+    turn = await answering_turn(tx, parts.owner.agent_id, answers[-1].id)
+    return turn if turn is not None and turn.status not in ("error", "aborted", "skipped") else None
 
 
 async def _supersede(
@@ -186,37 +269,36 @@ async def _find_known(tx: Transaction, agent_id: str, request: TurnRequest) -> T
             f"The idempotency key {request.idempotency_key!r} belongs to the turn "
             f"{by_key.request_id!r}, not {request.request_id!r}. Use one of the two."
         )
+    if by_key is not None:
+        _check_reuse(by_key, request)
     return by_id or by_key
 
 
-async def _new_messages(
-    tx: Transaction, parts: Parts, request: TurnRequest, generation: int
-) -> tuple[set[str], tuple[UIMessage, ...]]:
-    """The ids that are in the tree or wait in an unsettled turn, and what is new (DESIGN §8.1)."""
-    messages = request.messages
-    if not messages or request.new_ids:
-        return set(), messages
-    history = parts.session.history
-    known = {message["id"] for message in messages if message["id"] in history.head_path.ids}
-    rows = await history.rows([m["id"] for m in messages if m["id"] not in known], tx)
-    known |= {row.id for row in rows}
-    for turn in await unsettled_turns(tx, parts.owner.agent_id):
-        known |= {message["id"] for message in turn.input}
-    fresh = [message for message in messages if message["id"] not in known]
-    if generation > 0 and not known and request.trigger in CHAT_TRIGGERS:
-        fresh = _after_clear(fresh)
-    if any(message["role"] == "assistant" for message in fresh):
-        stored = await parts.session.get_history(reader=tx)
-        mapped = reconcile(fresh, stored)
-        have = {message["id"] for message in stored}
-        fresh = [message for message in mapped if message["id"] not in have]
-    return known, tuple(fresh)
+def _check_reuse(record: TurnRecord, request: TurnRequest) -> None:
+    """A key stands for one input of one principal: with another it is a mistake, or an attack."""
+    digest = _digest(request)
+    if digest is not None and record.input_digest not in (None, digest):
+        raise SubmissionConflictError(
+            f"The idempotency key {request.idempotency_key!r} was used with another input. "
+            "Use a new key for each input."
+        )
+    if _name_of(record.principal) != _name_of(request.principal):
+        raise SubmissionConflictError(
+            f"The idempotency key {request.idempotency_key!r} was used by somebody else. "
+            "Use a key of your own."
+        )
 
 
-def _after_clear(messages: Sequence[UIMessage]) -> list[UIMessage]:
-    """Of a client that has not heard of a clear yet only what it asks now: the rest was deleted."""
-    asked = takewhile(lambda message: message["role"] == "user", reversed(messages))
-    return list(reversed(list(asked))) or list(messages)
+def _name_of(principal: Principal | None) -> str | None:
+    return None if principal is None else principal.id
+
+
+def _digest(request: TurnRequest) -> str | None:
+    """What the input of a request with an idempotency key says, whatever its ids are."""
+    if request.idempotency_key is None or request.function_input:
+        return None
+    said = [[message["role"], message["parts"]] for message in request.messages]
+    return sha256(json.canonical(said).encode()).hexdigest()
 
 
 def refuse_nested(call: str, agent_id: str) -> None:
