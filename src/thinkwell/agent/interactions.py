@@ -108,13 +108,30 @@ async def _apply(
     tx: Transaction, parts: Parts, running: RunningTurn | None, answer: Answer
 ) -> Answered:
     growing = None if running is None or running.stored else running
-    if growing is not None and growing.fold.tool_call(answer.tool_call_id) is not None:
+    part = None if growing is None else growing.fold.tool_call(answer.tool_call_id)
+    if growing is not None and part is not None:
+        if answer.outcome == "client" and _runs_here(parts, part, growing):
+            return Answered()
         return _apply_to_running(parts, growing, answer)
     stored = await _find(tx, parts, answer.tool_call_id)
     if stored is None:
         log.info("an answer for an unknown call", extra={"action": "answer"})
         return Answered()
+    found = find_call([stored.message], answer.tool_call_id)
+    if answer.outcome == "client" and found is not None and _runs_here(parts, found.part):
+        return Answered()
     return await _apply_to_stored(tx, parts, stored, answer)
+
+
+def _runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool:
+    """Whether the server runs this call itself: then nobody else says what comes of it."""
+    name = tool_name(part)
+    if turn is not None and part.get("toolCallId") in turn.ledger:
+        return True
+    found = parts.scopes.find_tool(name)
+    tool = None if turn is None else turn.tools.get(name)
+    tool = tool or (parts.own_tools.get(name) if found is None else found.tool)
+    return tool is not None and not tool.is_client
 
 
 def _apply_to_running(parts: Parts, turn: RunningTurn, answer: Answer) -> Answered:

@@ -1,10 +1,12 @@
 """An answer from outside, applied to the call that waits for it (spec/01 §11.3-11.5).
 
 Two kinds of answers exist: the result of a tool that a client ran, and a person's yes or no. Each
-is matched against the state of its call; one that comes too late, or names an unknown call,
-changes nothing. Finding the message among the stored ones is `find_call`; storing it, telling the
-clients and going on with the turn (`waiting.py`) are the caller's. An answer for a message that is
-still streaming goes into its `Fold` with `replace_call(applied.part)`.
+is matched against the state of its call: a result settles a call that waits for a client, never
+one that waits for leave, and a decision answers only a call that asks for one (DESIGN §8.12). An
+answer that comes too late, or names an unknown call, changes nothing. Finding the message among the
+stored ones is `find_call`; storing it, telling the clients and going on with the turn
+(`waiting.py`) are the caller's. An answer for a message that is still streaming goes into its
+`Fold` with `replace_call(applied.part)`.
 
 Invariant: the first settled outcome stays for ever; an unchanged message comes back as it is.
 """
@@ -30,8 +32,10 @@ from thinkwell.messages.message import (
 CLIENT_ERROR_TEXT = "Tool execution denied by user"
 """Stands for the error a client did not explain."""
 
-_TAKES_APPROVAL = frozenset({"input-available", "approval-requested"})
-_TAKES_RESULT = _TAKES_APPROVAL | {"approval-responded"}
+TAKES_RESULT = "input-available"
+"""The state of a call that a client can give a result for."""
+TAKES_APPROVAL = "approval-requested"
+"""The state of a call that a person can decide about."""
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -78,7 +82,7 @@ def apply_tool_result(
     """
     if (output is UNSET) == (error_text is UNSET):
         raise ValueError("apply_tool_result needs either output= or error_text=")
-    part = _open_call(message, tool_call_id, _TAKES_RESULT)
+    part = _open_call(message, tool_call_id, TAKES_RESULT)
     if part is None:
         return Applied(message, changed=False)
     if error_text is UNSET:
@@ -92,7 +96,7 @@ def apply_approval(
     message: UIMessage, tool_call_id: str, *, approved: bool, reason: str | None = None
 ) -> Applied:
     """Allow or refuse a call (11.4). What is known of the approval is kept."""
-    part = _open_call(message, tool_call_id, _TAKES_APPROVAL)
+    part = _open_call(message, tool_call_id, TAKES_APPROVAL)
     if part is None:
         return Applied(message, changed=False)
     asked = approval_of(part)
@@ -103,10 +107,10 @@ def apply_approval(
     return _replaced(message, part, {**part, "state": state, "approval": approval})
 
 
-def _open_call(message: UIMessage, tool_call_id: str, states: frozenset[str]) -> Part | None:
+def _open_call(message: UIMessage, tool_call_id: str, state: str) -> Part | None:
     for part in message["parts"]:
         if is_tool_part(part) and part.get("toolCallId") == tool_call_id:
-            return part if part.get("state") in states and not is_settled(part) else None
+            return part if part.get("state") == state and not is_settled(part) else None
     return None
 
 

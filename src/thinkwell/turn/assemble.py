@@ -60,11 +60,12 @@ async def assemble(turn: RunningTurn) -> Prompt:
         raise EmptyPromptError(
             "There is no message to send to the model. Give `run` an input, or add messages first."
         )
+    turn.tools = {**tools, **(config.tools or {})}
     return Prompt(
         model=final.model,
         system=_system(base, final.tools, config),
         messages=final.messages,
-        tools={**tools, **(config.tools or {})},
+        tools=turn.tools,
         config=config,
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any, Literal
 
 import msgspec
@@ -56,6 +57,8 @@ class RunningTurn:
     """A client asked to go on once every open call of this answer has its result."""
     written: Sequence[Appended] = ()
     """What the last transaction of the turn added to the tree."""
+    tools: Mapping[str, Tool] = MappingProxyType({})
+    """All tools of the turn, once it is assembled."""
     stored = False
     """The settling transaction has written the answer: from then on answers go to the row."""
 

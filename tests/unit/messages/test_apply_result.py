@@ -17,7 +17,6 @@ from thinkwell.wire.decode import decode_frame
 from thinkwell.wire.frames import ToolApproval, ToolResult
 
 TRACES = Path(__file__).parents[2] / "wire" / "traces"
-OPEN = ["input-available", "approval-requested", "approval-responded"]
 CLOSED = [
     settled_call("first"),
     call("output-error", errorText="first"),
@@ -27,9 +26,9 @@ CLOSED = [
 
 
 class TestResult:
-    @pytest.mark.parametrize("state", OPEN)
-    def test_11_3_an_output_settles_an_open_call(self, state):
-        applied = apply_tool_result(assistant(text("hm"), call(state)), "c1", output={"n": 1})
+    def test_11_3_an_output_settles_an_open_call(self):
+        message = assistant(text("hm"), call("input-available"))
+        applied = apply_tool_result(message, "c1", output={"n": 1})
         settled = call("output-available", output={"n": 1}, preliminary=False)
         assert applied.message == assistant(text("hm"), settled)
         assert (applied.changed, applied.part) == (True, settled)
@@ -51,6 +50,11 @@ class TestResult:
         applied = apply_tool_result(message, "c1", output="second")
         assert applied.message is message
         assert (applied.changed, applied.part) == (False, None)
+
+    @pytest.mark.parametrize("state", ["approval-requested", "approval-responded"])
+    def test_8_12_nobody_gives_the_result_of_a_call_that_waits_for_leave(self, state):
+        message = assistant(call(state, approval={"id": "ap"}))
+        assert apply_tool_result(message, "c1", output=1).message is message
 
     def test_an_unknown_call_changes_nothing(self):
         message = assistant(call("input-available"))
@@ -83,10 +87,15 @@ class TestApproval:
         assert applied.part["state"] == "output-denied"
         assert applied.part["approval"]["reason"] == "too risky"
 
-    def test_a_call_nobody_asked_about_is_named_by_its_own_id(self):
-        applied = apply_approval(assistant(call("input-available")), "c1", approved=True)
+    def test_an_approval_without_an_id_is_named_by_its_call(self):
+        applied = apply_approval(assistant(call("approval-requested")), "c1", approved=True)
         expected = call("approval-responded", approval={"id": "c1", "approved": True})
         assert applied.part == expected
+
+    @pytest.mark.parametrize("approved", [True, False])
+    def test_8_12_a_call_nobody_asked_about_takes_no_decision(self, approved):
+        message = assistant(call("input-available"))
+        assert apply_approval(message, "c1", approved=approved).message is message
 
     @pytest.mark.parametrize("part", [*CLOSED, call("approval-responded")])
     def test_an_answer_that_comes_too_late_changes_nothing(self, part):
