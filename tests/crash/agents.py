@@ -2,7 +2,7 @@
 
 The folder of the test, named by THINKWELL_TEST_FOLDER, holds the store, the lines, and the files
 whose existence makes the model (`hold:X`) or a tool (`hold-tool`) wait, or a hook kill the process
-once (`die-in-<hook>`).
+once (`die-in-<hook>`) or always (`always-die-in-<hook>`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.crash.model import PlannedModel, write_line
 from thinkwell import App, Think, ToolContext, tool
-from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepFinishContext
+from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepContext, StepFinishContext
 
 FOLDER = Path(os.environ["THINKWELL_TEST_FOLDER"])
 
@@ -33,6 +33,12 @@ def die_once(place: str) -> None:
     order = FOLDER / f"die-in-{place}"
     if order.exists():
         order.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_always(place: str) -> None:
+    """Kill every process that comes here while the test wants it."""
+    if (FOLDER / f"always-die-in-{place}").exists():
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -80,6 +86,34 @@ class Watched(Talker):
         die_once(f"step-{ctx.step_number}")
 
 
+class Poisoned(Talker):
+    """Has tools and hooks that kill every process they run in."""
+
+    @tool(effect="idempotent")
+    async def kill(self, note: str, ctx: ToolContext) -> str:
+        """Never comes back."""
+        await effect(note, ctx)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return "never"
+
+    @tool(effect="pure")
+    async def kill_late(self, note: str, ctx: ToolContext) -> AsyncIterator[str]:
+        """Shows something of a result first."""
+        yield f"begun by {os.getpid()}"
+        await asyncio.sleep(0.05)  # until that is stored
+        await effect(note, ctx)
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield "never"
+
+    async def before_step(self, ctx: StepContext) -> None:
+        if ctx.request_id == "poison":
+            die_always("before_step")
+
+    def on_chunk(self, ctx: ChunkContext) -> None:
+        if ctx.chunk["type"] == "text-start" and ctx.request_id == "poison":
+            die_always("on_chunk")
+
+
 class Fragile(Talker):
     """Gives up soon."""
 
@@ -104,4 +138,4 @@ class Careful(Think):
         return f"did {note}"
 
 
-app = App(agents=[Talker, Watched, Fragile, Brief, Careful])
+app = App(agents=[Talker, Watched, Poisoned, Fragile, Brief, Careful])

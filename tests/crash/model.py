@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import SIGKILL
 
 from tests.crash.plan import (
     Plan,
@@ -88,6 +90,8 @@ class PlannedModel:
         step = plan.steps[number]
         assert step.text.startswith(said.text), f"{said.text!r} is no beginning of {step.text!r}"
         write_line(self._folder / "calls.jsonl", {"label": plan.label, "step": number})
+        if (self._folder / f"always-die-in-model-{plan.label}").exists():
+            os.kill(os.getpid(), SIGKILL)
         if not said.text and not said.calls:
             await self._hold([name for place, name in step.holds if place == 0])
             async for event in self._think(step.thought):

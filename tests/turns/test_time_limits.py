@@ -102,7 +102,7 @@ class TestStall:
             chat_stream_stall_timeout = 0.01
             max_recovery_attempts = 2
 
-        async with configured(None, *([pause()] for _ in range(4)), cls=Patient) as stage:
+        async with configured(None, *([pause()] for _ in range(3)), cls=Patient) as stage:
             result = await stage.agent.run("hi")
-            assert (result.status, len(stage.model.requests)) == ("error", 4)
+            assert (result.status, len(stage.model.requests)) == ("error", 3)
             assert stage.fields("chat:request:failed")[0]["stage"] == "recovery"

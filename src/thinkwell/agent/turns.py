@@ -90,7 +90,7 @@ class Turns:
 
     def wire(self, parts: Parts) -> None:
         """Take the collaborators; they refer back to `telling` as their output."""
-        self._parts = parts
+        self._parts, self._queue.suspects = parts, parts.suspects
 
     # Ways in
 

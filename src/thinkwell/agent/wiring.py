@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from inspect import isawaitable
 
@@ -20,12 +20,10 @@ from thinkwell.agent.think import Think
 from thinkwell.agent.turns import Turns
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner
-from thinkwell.journal.turns import excuse_attempts
 from thinkwell.live.watchers import Sink, Watcher, Watchers
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
@@ -33,6 +31,8 @@ from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import claim
 from thinkwell.turn.face import Parts
+from thinkwell.turn.places import watched_hook
+from thinkwell.turn.suspects import Suspects
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
@@ -46,6 +46,9 @@ class Surroundings:
         self.commits = GroupCommit(store, clock)
         self.models = ModelPool()
         self.messages = MessageCache()
+        self.boot = 0
+        """Which life of the process this is; the host knows once its store is open."""
+        self.suspects = Suspects()
 
 
 class Activation:
@@ -105,12 +108,6 @@ class Activation:
         if self._turns is not None:
             self._turns.close()
         await self._tasks.close()
-        if self._turns is not None:
-            parts = self._turns.parts
-            with suppress(StoreError):  # a store that is gone leaves nothing to excuse
-                await parts.commits.run(
-                    parts.owner, lambda tx: excuse_attempts(tx, parts.owner.agent_id)
-                )
 
 
 async def wake(
@@ -152,6 +149,7 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
     configured = agent.configure_session(session)
     agent.session = await configured if isawaitable(configured) else configured
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
+    made.hooks.watch(watched_hook)
     hooks = Hooks(made.hooks, around.bus, strict=agent.strict_hooks)
     turns.wire(
         Parts(
@@ -165,6 +163,8 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
             hooks=hooks,
             bus=around.bus,
             clock=around.clock,
+            boot=around.boot,
+            suspects=around.suspects,
             output=turns.telling,
             scopes=made.scopes,
             sleep=asyncio.sleep,

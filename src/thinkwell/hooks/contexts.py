@@ -50,6 +50,7 @@ StopReason: TypeAlias = Literal[
     "other",
     "aborted",
     "error",
+    "parked",
     "cleared",
     "superseded",
     "caller_lost",

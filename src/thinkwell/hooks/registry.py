@@ -50,6 +50,8 @@ ALIASES: Final = {
 """Other names of the same moments."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+Watch = Callable[[str, str, Callable[..., Any]], Callable[..., Any]]
+"""Makes what is called for an event out of the event, the hook's name and the hook."""
 _MARK = "__thinkwell_hook__"
 
 
@@ -72,6 +74,7 @@ class HookRegistry:
 
     def __init__(self, owner: object, base: type) -> None:
         self._hooks: dict[str, tuple[Hook, ...]] = dict.fromkeys(EVENTS, ())
+        self._watch: Watch | None = None
         for event in EVENTS:
             if getattr(type(owner), event) is not getattr(base, event):
                 method = getattr(owner, event)
@@ -82,6 +85,13 @@ class HookRegistry:
     def hooks(self, event: str) -> tuple[Hook, ...]:
         """A snapshot of who is called for `event`, in order."""
         return self._hooks[event]
+
+    def watch(self, watch: Watch) -> None:
+        """Put `watch` around every hook, those to come included."""
+        self._watch = watch
+        for event, hooks in self._hooks.items():
+            for hook in hooks:
+                hook.call = watch(event, hook.name, hook.call)
 
     def add(
         self,
@@ -97,6 +107,8 @@ class HookRegistry:
         """
         event = canonical_event(event)
         hook = Hook(call, name or getattr(call, "__qualname__", repr(call)), timeout)
+        if self._watch is not None:
+            hook.call = self._watch(event, hook.name, call)
         self._hooks[event] = (*self._hooks[event], hook)
 
         def dispose() -> None:

@@ -15,12 +15,20 @@ from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation, Surroundings, wake
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock, SystemClock
-from thinkwell.core.errors import ConfigurationError, HostClosedError
+from thinkwell.core.errors import ConfigurationError, HostClosedError, StoreError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.local import LocalHostClient
+from thinkwell.journal.boots import (
+    SOON,
+    begin_boot,
+    mark_steady,
+    mark_stopped,
+    suspects_of,
+)
 from thinkwell.journal.turns import agents_with_work
 from thinkwell.store.base import Store
+from thinkwell.turn.suspects import Suspects
 
 log = logging.getLogger("thinkwell.host")
 
@@ -64,6 +72,7 @@ class Host:
         """Open the store and wake every agent with unfinished work."""
         await self._store.open()
         self._running = True
+        await self._begin_boot()
         self._tasks.spawn(self._watch_idle(), name="idle")
         await self._drop_old_journals()
         for agent_id in await agents_with_work(self._store):
@@ -85,6 +94,7 @@ class Host:
         if not self._running:
             return
         self._running = False
+        await self._plan_the_end()
         await self._drain(self._activations())
         await self._tasks.close()  # nobody wakes any more
         for activation in self._activations():
@@ -157,6 +167,31 @@ class Host:
             _, late = await asyncio.wait(idle, timeout=self._drain_timeout)
             for task in late:
                 task.cancel()
+
+    async def _begin_boot(self) -> None:
+        """Write down that this life of the process begins, and what the last two tell."""
+        around = self._around
+        around.boot, before = await begin_boot(self._store, around.clock.now())
+        keys = await suspects_of(self._store, before)
+        if keys:
+            log.warning(
+                "the process died twice soon after its start; turns that ran at both run one after "
+                "another now",
+                extra={"action": "start", "turns": sorted(keys)},
+            )
+        until = around.clock.monotonic() + SOON
+        around.suspects = Suspects(keys, until=until, monotonic=around.clock.monotonic)
+        self._tasks.spawn(self._last(), name="steady")
+
+    async def _last(self) -> None:
+        await asyncio.sleep(SOON)
+        await mark_steady(self._store, self._around.boot)
+
+    async def _plan_the_end(self) -> None:
+        try:
+            await mark_stopped(self._store, self._around.boot, self._around.clock.now())
+        except StoreError:  # a store that is gone keeps nothing: the stop goes on
+            log.exception("the stop could not be written down", extra={"action": "stop"})
 
     async def _drop_old_journals(self) -> None:
         before = self._around.clock.now() - JOURNAL_RETENTION

@@ -14,6 +14,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.principal import Principal
+from thinkwell.journal.budget import Incident
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.store.base import Reader, Row, Transaction
@@ -66,10 +67,8 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     message_ids: tuple[str, ...] = ()
     """The user messages this turn answers, as its client named them."""
     attempt: int = 0
-    attempt_seq: int = 0
-    """How long the journal was when the running attempt began: progress is measured from here."""
-    stalled: int = 0
-    """How many attempts in a row had died without progress when this one began."""
+    incident: Incident = msgspec.field(default_factory=Incident)
+    """What is remembered of its attempts, to know when to give it up."""
     journal_start: int | None = None
     cancel_requested: str | None = None
     error: str | None = None
@@ -119,8 +118,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             message_id=row["message_id"],
             message_ids=tuple(_load(row["message_ids"]) or ()),
             attempt=row["attempt"],
-            attempt_seq=row["attempt_seq"],
-            stalled=row["stalled"],
+            incident=msgspec.convert(_load(row["incident"]) or {}, Incident),
             journal_start=row["journal_start"],
             cancel_requested=row["cancel_requested"],
             error=row["error"],
@@ -249,8 +247,7 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
             "agent": record.agent_id,
             "id": record.request_id,
             "attempt": attempt,
-            "attempt_seq": seq,
-            "stalled": record.stalled,
+            "incident": json.dumps(record.incident),
             "message_id": record.message_id,
             "options": _options(record),
             "journal_start": start,
@@ -263,15 +260,22 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
         record,
         status="running",
         attempt=attempt,
-        attempt_seq=seq,
         journal_start=start,
         started_at=record.started_at or now,
     )
 
 
-async def excuse_attempts(tx: Transaction, agent_id: str) -> None:
-    """A planned stop never uses up an attempt (spec/04 §1.4)."""
-    await tx.execute("excuse_attempts", {"agent": agent_id})
+async def mark_places(tx: Transaction, record: TurnRecord, places: tuple[str, ...]) -> None:
+    """The turn is about to go where it may take the process down."""
+    incident = msgspec.structs.replace(record.incident, places=places)
+    await tx.execute(
+        "mark_places",
+        {
+            "agent": record.agent_id,
+            "id": record.request_id,
+            "incident": json.dumps(incident),
+        },
+    )
 
 
 async def settle_turn(tx: Transaction, record: TurnRecord, end: TurnEnd, *, now: float) -> bool:

@@ -65,8 +65,6 @@ CREATE TABLE turns (
     message_id TEXT,
     message_ids TEXT,
     attempt BIGINT NOT NULL DEFAULT 0,
-    attempt_seq BIGINT NOT NULL DEFAULT 0,
-    stalled BIGINT NOT NULL DEFAULT 0,
     journal_start BIGINT,
     cancel_requested TEXT,
     error TEXT,
@@ -81,6 +79,7 @@ CREATE TABLE turns (
     started_at DOUBLE PRECISION,
     settled_at DOUBLE PRECISION,
     principal TEXT,
+    incident TEXT,
     UNIQUE (agent, id)
 );
 CREATE UNIQUE INDEX turns_by_key ON turns (agent, idempotency_key)
@@ -89,6 +88,7 @@ CREATE INDEX turns_by_message ON turns (agent, message_id) WHERE message_id IS N
 CREATE INDEX turns_by_age ON turns (agent, seq);
 CREATE INDEX turns_unsettled ON turns (agent, seq) WHERE status IN ('accepted', 'running');
 CREATE INDEX turns_owing_hooks ON turns (agent, seq) WHERE hooks_owed > 0;
+CREATE INDEX turns_parked ON turns (agent, seq) WHERE stop_reason = 'parked';
 CREATE INDEX turns_owing_continuation ON turns (agent, seq) WHERE continuation_owed = 1;
 
 -- Append-only while a turn runs. The position is its only key: an index by turn would cost every
@@ -127,4 +127,12 @@ CREATE TABLE tool_calls (
     claimed_at DOUBLE PRECISION NOT NULL,
     settled_at DOUBLE PRECISION,
     PRIMARY KEY (agent, turn, call_id)
+);
+
+-- One row per start of the process: whether it lived for a while, whether its stop was planned.
+CREATE TABLE boots (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    started_at DOUBLE PRECISION NOT NULL,
+    steady BIGINT NOT NULL DEFAULT 0,
+    stopped_at DOUBLE PRECISION
 );

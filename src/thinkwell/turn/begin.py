@@ -1,8 +1,8 @@
 """A turn gets its slot: its row says running, its input joins the tree, in one transaction.
 
 After a crash the same happens again: the input is in the tree already, the journal is read back,
-and the attempt is counted, so that a turn that kills its process every time ends instead of coming
-back for ever. A stall counts as an attempt too.
+and the budget is asked (`journal/budget.py`), so that a turn that kills its process every time is
+parked instead of coming back for ever. A stall counts as an attempt too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import msgspec
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
 from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.journal.budget import Spent, after_stall
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnGoneError, TurnRecord, start_attempt
 from thinkwell.messages.convert import to_model_messages
@@ -22,14 +23,12 @@ from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.validate import check_message
 from thinkwell.session.rows import AUTO
 from thinkwell.store.base import Transaction
-from thinkwell.turn.ending import Aborted, Ending, Skipped, StageError
+from thinkwell.turn.ending import GAVE_UP, Aborted, Ending, Parked, Skipped, StageError
 from thinkwell.turn.history import tell_message
-from thinkwell.turn.resume import attempts_without_progress, reopen, restore
+from thinkwell.turn.resume import judge_attempts, reopen, restore
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step_result import step_blocks
 from thinkwell.turn.ticket import Ticket
-
-GAVE_UP = "The assistant was interrupted and could not recover. Please try again."
 
 
 async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
@@ -43,7 +42,9 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     if record.continuation and not await _take_up_answer(turn):
         return Skipped("superseded")
     finished = None if first else await restore(turn)
-    count_attempt(turn)
+    spent = await judge_attempts(turn)
+    if spent is not None and finished is None:
+        return Parked(spent)
     messages = await _input_of(ticket, turn)
     stop = await _tell_start(turn, messages) if first else None
     try:
@@ -78,19 +79,22 @@ async def begin_again(turn: RunningTurn) -> None:
     turn.parts.output.recovering(turn.record)
     await turn.parts.commits.flush()
     reopen(turn)
-    count_attempt(turn)
+    _count_stall(turn)
     turn.record = await turn.parts.commits.run(
         turn.parts.owner,
         lambda tx: start_attempt(tx, turn.record, now=turn.parts.clock.now(), seq=turn.log.written),
     )
 
 
-def count_attempt(turn: RunningTurn) -> None:
-    """Give up after too many attempts in a row that added nothing."""
-    stalled = attempts_without_progress(turn.record, len(turn.log.bodies))
-    if stalled > turn.parts.agent.max_recovery_attempts:
+def _count_stall(turn: RunningTurn) -> None:
+    """Give up after too many stalls in one step."""
+    record, allowed = turn.record, turn.parts.agent.max_recovery_attempts
+    verdict = after_stall(record.incident, turn.step_number, max_attempts=allowed)
+    if isinstance(verdict, Spent):
         raise StageError("recovery", TurnError(GAVE_UP))
-    turn.record = msgspec.structs.replace(turn.record, stalled=stalled)
+    incident = verdict.begun(turn.parts.boot, turn.progress)
+    turn.written_places = ()
+    turn.record = msgspec.structs.replace(record, incident=incident)
 
 
 async def _take_up_answer(turn: RunningTurn) -> bool:

@@ -9,9 +9,13 @@ import msgspec
 from thinkwell.core.errors import StoreError
 from thinkwell.hooks.contexts import ModelResponse, Stage, StopReason
 from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.journal.budget import Spent
 from thinkwell.journal.turns import TurnRecord, TurnStatus
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.usage import Usage
+
+GAVE_UP = "The assistant was interrupted and could not recover. Please try again."
+"""What clients read when a turn has used up its attempts."""
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -35,13 +39,22 @@ class Failed(msgspec.Struct, frozen=True):
     error: Exception
 
 
+class Parked(msgspec.Struct, frozen=True):
+    """The process died at the same place of this turn too often: it is not run again by itself.
+
+    None of the agent's code runs until that is stored: it may be what kills.
+    """
+
+    spent: Spent
+
+
 class Skipped(msgspec.Struct, frozen=True):
     """There was nothing to run: the turn was cleared away, or its input died with its caller."""
 
     reason: StopReason
 
 
-Ending: TypeAlias = Completed | Aborted | Failed | Skipped
+Ending: TypeAlias = Completed | Aborted | Failed | Parked | Skipped
 
 
 class StageError(Exception):

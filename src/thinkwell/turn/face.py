@@ -24,6 +24,7 @@ from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
+from thinkwell.turn.suspects import Suspects
 
 
 class AgentFace(Protocol):
@@ -113,6 +114,9 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     hooks: Hooks
     bus: EventBus
     clock: Clock
+    boot: int
+    """Which life of the process this is."""
+    suspects: Suspects
     output: TurnOutput
     scopes: ScopeRegistry
     sleep: Callable[[float], Awaitable[object]]

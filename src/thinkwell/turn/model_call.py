@@ -15,6 +15,7 @@ import msgspec
 
 from thinkwell.core.errors import ModelError, StoreError, ToolInputError
 from thinkwell.core.ids import new_id
+from thinkwell.journal.budget import MODEL
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
 from thinkwell.messages.chunks import Chunk
 from thinkwell.models.base import (
@@ -36,6 +37,7 @@ from thinkwell.models.base import (
 from thinkwell.turn.ending import StageError, ends_turn
 from thinkwell.turn.interrupt import interruptible
 from thinkwell.turn.pending_call import PendingCall, is_same_call, read_call
+from thinkwell.turn.places import at
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
 from thinkwell.turn.step_result import has_result
@@ -53,11 +55,12 @@ class ModelReply(msgspec.Struct, frozen=True):
 
 async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     """Run the call, sending chunks as they come."""
-    crash_here("c3")
     reader = _Reader(turn, step)
     try:
-        with interruptible(turn.signal):
-            await _read(turn, step, reader)
+        async with at(turn, MODEL):
+            crash_here("c3")
+            with interruptible(turn.signal):
+                await _read(turn, step, reader)
     except StoreError:
         raise
     except Exception as error:

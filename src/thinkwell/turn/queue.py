@@ -15,6 +15,7 @@ from contextlib import suppress
 from contextvars import Context
 
 from thinkwell.core.tasks import TaskOwner
+from thinkwell.turn.suspects import Suspects
 from thinkwell.turn.ticket import Ticket
 
 log = logging.getLogger("thinkwell.turn")
@@ -45,6 +46,8 @@ class TurnQueue:
         self._idle = asyncio.Event()
         self._idle.set()
         self.generation = generation
+        self.suspects = Suspects()
+        """Which turns must not run beside one another."""
         self.active: Ticket | None = None
         """The turn that holds the slot."""
 
@@ -87,8 +90,12 @@ class TurnQueue:
         await self._idle.wait()
 
     async def _must_wait(self, ticket: Ticket) -> bool:
-        """Let a debounced turn wait for its time, or for a change in the line."""
+        """Let a debounced turn wait for its time, a suspect for the one that runs, or either for a
+        change in the line.
+        """
         pause = self._pause(ticket)
+        if not ticket.controller.signal.aborted:
+            pause = max(pause, self.suspects.pause_before(ticket.record, self.wake))
         if pause <= 0:
             return False
         self._moved.clear()
@@ -105,7 +112,8 @@ class TurnQueue:
                 ticket = self.active = self._waiting.popleft()
                 stale = ticket.record.generation != self.generation
                 try:
-                    await (self._stale(ticket) if stale else self._run(ticket))
+                    with self.suspects.running(ticket.record):
+                        await (self._stale(ticket) if stale else self._run(ticket))
                 except Exception:  # against the contract; those behind it must not wait for ever
                     log.exception("a turn left the line with an error", extra={"action": "queue"})
                 finally:

@@ -9,27 +9,35 @@ The journal of the interrupted attempt is read back and folded; what it says dec
 - the last step is open with text only: ask the model to go on in the same step (C4)
 - nothing: run from the start, in the same journal (C2, C3)
 
-`read_position` and `attempts_without_progress` are pure; `restore` does the reading.
+`read_position` is pure; `restore` does the reading, `judge_attempts` asks the budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from thinkwell.core import json
 from thinkwell.hooks.contexts import StopReason
+from thinkwell.journal.boots import was_unplanned
+from thinkwell.journal.budget import (
+    Found,
+    Spent,
+    after_death,
+    progress_of,
+    tool_place,
+)
 from thinkwell.journal.ledger import read_ledger
 from thinkwell.journal.reading import StoredJournal, read_journal
 from thinkwell.journal.turn_log import TurnLog
-from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
+from thinkwell.messages.message import tool_name, tool_parts
 from thinkwell.models.base import Finish
 from thinkwell.turn.ending import Completed
 from thinkwell.turn.running import OutsideAnswer, RunningTurn
-from thinkwell.turn.step_result import finish_from_json, step_blocks, step_result
+from thinkwell.turn.step_result import finish_from_json, has_result, step_blocks, step_result
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -59,13 +67,6 @@ def read_position(chunks: Iterable[Chunk]) -> Position:
     return Position(started, begun, step_open, finish)
 
 
-def attempts_without_progress(record: TurnRecord, journal_length: int) -> int:
-    """How many attempts in a row have died without adding to the journal."""
-    if record.attempt == 0 or journal_length > record.attempt_seq:
-        return 0
-    return record.stalled + 1
-
-
 async def restore(turn: RunningTurn) -> Completed | None:
     """Read the journal back into `turn`. Returns the end when everything was said already."""
     stored = await read_journal(turn.parts.store, turn.record)
@@ -77,6 +78,7 @@ async def restore(turn: RunningTurn) -> Completed | None:
             turn.fold.apply(event.body)
         elif event.kind == "answer":
             turn.take_answer(msgspec.convert(event.body, OutsideAnswer))
+    turn.progress = _progress(turn, chunks)
     position = read_position(chunks)
     turn.started = position.started
     turn.interrupted = position.step_open
@@ -89,6 +91,39 @@ async def restore(turn: RunningTurn) -> Completed | None:
     output = [event.body for event in stored.events if event.kind == "output"]
     reason = stop_reason_of(position.finish_reason, capped=asked)
     return Completed(reason, output[-1]["value"] if output else None)
+
+
+async def judge_attempts(turn: RunningTurn) -> Spent | None:
+    """Whether the budget allows another attempt; if so, the record says that it begins."""
+    record, parts = turn.record, turn.parts
+    verdict, last = record.incident, record.incident.boots[-1:]
+    if last and last[0] != parts.boot and await was_unplanned(parts.store, last[0]):
+        allowed = parts.agent.max_recovery_attempts
+        verdict = after_death(
+            record.incident, _found(turn), max_attempts=allowed, now=parts.clock.now()
+        )
+    if isinstance(verdict, Spent):
+        return verdict
+    incident = verdict.begun(parts.boot, turn.progress, first=record.attempt == 0)
+    turn.record = msgspec.structs.replace(record, incident=incident)
+    return None
+
+
+def _found(turn: RunningTurn) -> Found:
+    running: list[str] = []
+    settled: set[str] = set()
+    for part in tool_parts(turn.fold.message):
+        place = tool_place(tool_name(part), part["toolCallId"])
+        claimed = turn.ledger.get(part["toolCallId"])
+        if has_result(part):
+            settled.add(place)
+        elif claimed is not None and not claimed.settled:
+            running.append(place)
+    return Found(progress=turn.progress, running=running, settled=frozenset(settled))
+
+
+def _progress(turn: RunningTurn, chunks: Sequence[Chunk]) -> int:
+    return progress_of(chunks, sum(row.settled for row in turn.ledger.values()))
 
 
 def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None:
@@ -129,7 +164,9 @@ def open_tool_calls(turn: RunningTurn) -> list[dict[str, Any]]:
 
 def reopen(turn: RunningTurn) -> None:
     """The model stalled: the step it was in is open, and the next attempt goes on with it."""
-    position = read_position(json.loads(body) for body in turn.log.bodies)
+    chunks: list[Chunk] = [json.loads(body) for body in turn.log.bodies]
+    turn.progress = _progress(turn, chunks)
+    position = read_position(chunks)
     turn.interrupted = position.step_open
     turn.interrupted_finish = None
 

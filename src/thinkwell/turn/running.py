@@ -59,6 +59,12 @@ class RunningTurn:
     """What the last transaction of the turn added to the tree."""
     tools: Mapping[str, Tool] = MappingProxyType({})
     """All tools of the turn, once it is assembled."""
+    progress = 0
+    """How far it was when its attempt began, as the budget counts it."""
+    places: tuple[str, ...] = ()
+    """Where the turn is, as far as it keeps a record of it (`places.py`)."""
+    written_places: tuple[str, ...] = ()
+    """What of that its row says."""
     stored = False
     """The settling transaction has written the answer: from then on answers go to the row."""
 

@@ -32,7 +32,16 @@ from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
 from thinkwell.turn.classify import classify, error_context
 from thinkwell.turn.continuation import start_continuation
-from thinkwell.turn.ending import Aborted, Completed, Ending, Failed, Skipped, TurnOutcome
+from thinkwell.turn.ending import (
+    GAVE_UP,
+    Aborted,
+    Completed,
+    Ending,
+    Failed,
+    Parked,
+    Skipped,
+    TurnOutcome,
+)
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step_result import has_content, has_result, step_blocks
 
@@ -65,6 +74,8 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     turn.record = stored.record
     turn.parts.session.remember(turn.written)
     crash_here("c11")
+    if isinstance(ending, Parked):
+        _tell_parked(turn, ending)
     if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
         turn.parts.output.updated(_kept(turn))
@@ -81,6 +92,8 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
 
 async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | None, str | None]:
     """The error for callers, and the text for clients (spec/02 §5.12.2, §11.8)."""
+    if isinstance(ending, Parked):
+        return TurnError(ending.spent.reason), GAVE_UP
     if not isinstance(ending, Failed):
         return None, None
     parts = turn.parts
@@ -109,23 +122,44 @@ async def _settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
     """No stored answer keeps a call without a result (spec/02 §7.10)."""
     if isinstance(ending, Completed | Skipped) or turn.log.failure is not None:
         return
-    text = (
+    text = _leftover_text(ending)
+    for part in turn.own_parts():
+        if is_tool_part(part) and not has_result(part):
+            await _tell_leftover(
+                turn, tool_error(part["toolCallId"], text), show=not isinstance(ending, Parked)
+            )
+
+
+def _leftover_text(ending: Ending) -> str:
+    if isinstance(ending, Parked):
+        return "The process died while the turn ran. It is not known whether this call finished."
+    return (
         "Stopped before it ran."
         if isinstance(ending, Aborted)
         else "The turn failed before it ran."
     )
-    for part in turn.own_parts():
-        if is_tool_part(part) and not has_result(part):
-            await _tell_leftover(turn, tool_error(part["toolCallId"], text))
 
 
-async def _tell_leftover(turn: RunningTurn, chunk: Chunk) -> None:
+async def _tell_leftover(turn: RunningTurn, chunk: Chunk, *, show: bool) -> None:
     try:
-        await turn.show(chunk)
+        if show:
+            await turn.show(chunk)
     except (AbortTurn, FailTurn) as late:  # the turn has its ending: a hook cannot end it again
         log.debug("a hook ended a turn that has ended: %r", late, extra={"action": "settle"})
     turn.record_chunk(chunk)
     turn.parts.commits.note(turn.log)
+
+
+def _tell_parked(turn: RunningTurn, ending: Parked) -> None:
+    spent = ending.spent
+    log.error("a turn was parked: %s", spent.reason, extra={"action": "park"})
+    turn.parts.bus.emit(
+        "chat:turn:parked",
+        request_id=turn.record.request_id,
+        places=spent.places,
+        deaths=spent.count,
+        reason=spent.reason,
+    )
 
 
 def _end(
@@ -152,6 +186,14 @@ def _end(
                 status="error",
                 stop_reason="error",
                 error=None if error is None else json.error_text(error),
+                client_error=client_text,
+            )
+        case Parked():
+            return msgspec.structs.replace(
+                base,
+                status="error",
+                stop_reason="parked",
+                error=None if error is None else str(error),
                 client_error=client_text,
             )
         case Skipped(reason=reason):

@@ -29,6 +29,7 @@ from thinkwell.hooks.contexts import (
 )
 from thinkwell.hooks.dispatch import HookFailedError, Recovered
 from thinkwell.hooks.read_only import read_only_copy
+from thinkwell.journal.budget import tool_place
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.ledger import (
     settle_call,
@@ -39,6 +40,7 @@ from thinkwell.models.base import FinishReason
 from thinkwell.store.base import Transaction
 from thinkwell.turn.history import tell_message
 from thinkwell.turn.pending_call import PendingCall, model_input
+from thinkwell.turn.places import at
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
 from thinkwell.turn.telemetry import tool_span
@@ -69,11 +71,12 @@ async def run_tool_calls(
     runnable = reason in ("stop", "tool-calls", "other")
 
     async def chain(call: PendingCall) -> None:
-        with tool_span(turn, call):
-            if runnable:
-                await _run_call(turn, step, call)
-            else:
-                await _refuse(turn, step, call, reason)
+        async with at(turn, tool_place(call.tool_name, call.call_id)):
+            with tool_span(turn, call):
+                if runnable:
+                    await _run_call(turn, step, call)
+                else:
+                    await _refuse(turn, step, call, reason)
 
     if turn.settings.tool_execution == "sequential":
         for call in waiting:

@@ -21,10 +21,12 @@ import asyncio
 from thinkwell.core.errors import AbortTurn, FailTurn, StoreError, TurnError
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.journal.budget import ASSEMBLE
 from thinkwell.turn.approved import run_approved_calls
 from thinkwell.turn.assemble import assemble
 from thinkwell.turn.begin import begin, begin_again
 from thinkwell.turn.ending import Aborted, Ending, Failed, StageError, StalledError, TurnOutcome
+from thinkwell.turn.places import at
 from thinkwell.turn.running import RunningTurn, current_turn
 from thinkwell.turn.settle import settle
 from thinkwell.turn.steps import run_steps
@@ -74,7 +76,8 @@ async def run_until_done(turn: RunningTurn) -> Ending:
     """Assemble and run; once more for each stall of the model (DESIGN §8.3)."""
     while True:
         try:
-            prompt = await assemble(turn)
+            async with at(turn, ASSEMBLE):
+                prompt = await assemble(turn)
             with turn_span(turn, prompt):
                 async with limited(turn.settings.limits.total):
                     ready = await run_approved_calls(turn, prompt)

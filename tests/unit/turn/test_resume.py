@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinkwell.journal.turns import TurnRecord
 from thinkwell.models.base import Finish
-from thinkwell.turn.resume import Position, attempts_without_progress, read_position
+from thinkwell.turn.resume import Position, read_position
 from thinkwell.turn.steps import Continue, Final, decide_next
 
 START = {"type": "start", "messageId": "m"}
@@ -19,10 +17,6 @@ STEP = {"type": "start-step"}
 TEXT = {"type": "text-delta", "id": "t", "delta": "x"}
 END_STEP = {"type": "finish-step"}
 END = {"type": "finish", "finishReason": "stop"}
-
-RECORD = TurnRecord(
-    agent_id="a/x", request_id="t", trigger="programmatic", status="running", generation=0
-)
 
 
 @pytest.mark.parametrize(
@@ -46,19 +40,6 @@ def test_steps_begun_are_never_fewer_than_steps_open(chunks: list[Any]):
     position = read_position(chunks)
     assert position.steps_begun >= int(position.step_open)
     assert position.finish_reason is None
-
-
-class TestProgress:
-    def test_a_turn_that_never_began_has_lost_nothing(self):
-        assert attempts_without_progress(RECORD, 0) == 0
-
-    def test_an_attempt_that_added_to_the_journal_starts_the_count_again(self):
-        record = msgspec.structs.replace(RECORD, attempt=5, attempt_seq=3, stalled=4)
-        assert attempts_without_progress(record, 4) == 0
-
-    def test_attempts_in_a_row_that_added_nothing_are_counted(self):
-        record = msgspec.structs.replace(RECORD, attempt=3, attempt_seq=7, stalled=1)
-        assert attempts_without_progress(record, 7) == 2
 
 
 class TestDecision:

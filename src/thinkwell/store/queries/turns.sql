@@ -41,14 +41,14 @@ UNION SELECT agent FROM turns WHERE hooks_owed > 0;
 
 -- name: start_attempt
 -- One more attempt of a turn begins.
-UPDATE turns SET status = 'running', attempt = :attempt, attempt_seq = :attempt_seq, stalled = :stalled,
+UPDATE turns SET status = 'running', attempt = :attempt, incident = :incident,
                  message_id = :message_id, options = :options,
                  journal_start = :journal_start, started_at = :started_at
 WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
 
--- name: excuse_attempts
--- A planned stop cut these attempts: whatever they did counts as progress.
-UPDATE turns SET attempt_seq = -1 WHERE agent = :agent AND status = 'running';
+-- name: mark_places
+-- Where a turn is about to go.
+UPDATE turns SET incident = :incident WHERE agent = :agent AND id = :id AND status = 'running';
 
 -- name: settle_turn
 -- The one way a turn ends.
