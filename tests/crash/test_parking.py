@@ -5,12 +5,13 @@ everything else goes on (DESIGN §8.16, spec/04 §5.4).
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
 
 from tests.crash.client import client_of
-from tests.crash.evidence import check_answer, query, settled, stored_messages, turn_of
+from tests.crash.evidence import check_answer, settled, stored_messages, turn_of
 from tests.crash.process import Server, World, until
 
 pytestmark = pytest.mark.crash
@@ -38,15 +39,19 @@ async def ask_poison(world: World, poison: str) -> None:
         await server.crashed()
 
 
+def has_ended(world: World, request: str) -> bool:
+    turn = turn_of(world, request)
+    return turn is not None and turn["status"] not in ("accepted", "running")
+
+
 async def supervise(world: World, request: str, most: int) -> int:
     """Start the process again whenever it dies, until the turn has ended; how often."""
-    ended = "SELECT 1 FROM turns WHERE id = ? AND status NOT IN ('accepted', 'running')"
     for starts in range(1, most + 1):
         server = Server(world, "")
         world.servers.append(server)
         await server.spawn()
         await until(
-            lambda s=server: not s.alive or query(world, ended, request), f"{request} or a death"
+            lambda s=server: not s.alive or has_ended(world, request), f"{request} or a death"
         )
         if server.alive:
             return starts
@@ -55,7 +60,11 @@ async def supervise(world: World, request: str, most: int) -> int:
 
 
 async def check_the_rest(world: World) -> None:
-    """Nobody else suffered: what ran beside it and what waited behind it is answered, once."""
+    """Nobody else suffered: what ran beside it and what waited behind it is answered, once.
+
+    The turn beside it says nothing new while the process dies three times. It is spared because
+    the two are suspects after the second death, and run one after another.
+    """
     world.release("b")
     await settled(world, "after")
     check_answer(world, AGENT, "after", AFTER)
@@ -97,3 +106,29 @@ async def test_a_turn_that_kills_the_process_three_times_at_one_place_is_parked(
     await check_the_rest(world)
     texts = json.dumps(stored_messages(world, AGENT))
     assert "poison|" in texts
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_long_turn_that_makes_progress_between_kills_is_never_parked(
+    world: World, seed: int
+):
+    """`kill -9` again and again, each time at another moment after something new was said."""
+    chance = random.Random(seed)
+    question = "long|think,say:40,idempotent;say:60,growing;say:60,pure,idempotent;say:40"
+    server = await world.start()
+    async with client_of(server, "talker/long") as client:
+        await client.ask(question, request="long")
+        await client.chunks("long", 3)
+        await server.kill()
+    for _ in range(8):
+        server = await world.start()
+        async with client_of(server, "talker/long", joins=True) as client:
+            fresh = chance.randint(3, 12)
+            await until(
+                lambda c=client, n=fresh: c.live_chunks >= n or has_ended(world, "long"),
+                "something new is said",
+            )
+            await server.kill()
+    await world.start()
+    await settled(world, "long")
+    check_answer(world, "talker/long", "long", question)

@@ -100,7 +100,7 @@ async def test_planned_stops_never_use_up_the_attempts_of_a_turn(world: World):
         model = PlannedModel(world.folder)
         max_recovery_attempts = 1
 
-    for stops in range(1, 5):
+    for stops in range(1, 11):
         async with one_host(world, Slow) as agent:
             await agent.submit("slow|hold:a,say:2", submission_id="r1")
             await until(lambda n=stops: world.model_calls("slow") == n, "the model is asked")
