@@ -47,6 +47,7 @@ class TurnLog:
         "owner",
         "packed",
         "request_id",
+        "size",
         "written",
     )
 
@@ -55,6 +56,8 @@ class TurnLog:
         self.request_id = request_id
         self.bodies: list[str] = list(bodies)
         """Every chunk so far, as JSON text; the index is its sequence number."""
+        self.size = sum(map(len, self.bodies))
+        """Characters of all chunks and events, told or not."""
         self.written = len(self.bodies)
         """How many of them are durable."""
         self.events: list[LogEvent] = []
@@ -72,10 +75,12 @@ class TurnLog:
         if self.failure is not None:
             raise self.failure
         self.bodies.append(body)
+        self.size += len(body)
 
     def append_event(self, kind: str, body: str) -> None:
         """Take an event that belongs after the chunks so far."""
         self.events.append(LogEvent(kind, len(self.bodies), body))
+        self.size += len(body)
 
     def written_bodies(self) -> Sequence[str]:
         """What is durable, oldest first."""

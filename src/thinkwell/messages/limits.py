@@ -1,9 +1,11 @@
 """A message that fits a row, or an error before anything is written (spec/01 §7.7, spec/03 §11).
 
-What is given up comes in order of how little it is missed: tool outputs, long texts, tool inputs,
-error texts, reasoning. Files are not touched. The metadata of the message says which outputs and
-texts are no longer whole. Warning about it is the caller's: a message that changed is not the
-same object.
+An answer is stored whole: what clients saw is not lost. Its limit is far away, and a turn ends
+before it (`turn/model_call.py`); what Python code adds beyond it is made to fit. What is given up
+comes in order of how little it is missed: tool outputs, long texts, tool inputs, error texts,
+reasoning. Files are not touched. The metadata of the message says which outputs and texts are no
+longer whole. Warning about it is the caller's: a message that changed is not the same object.
+What anybody else says is refused when it is too large: nobody wants half a question answered.
 """
 
 from __future__ import annotations
@@ -17,25 +19,31 @@ from thinkwell.messages.message import Part, UIMessage, is_tool_part
 from thinkwell.messages.shorten import cut_text, truncate_tool_output
 
 MAX_ROW_BYTES = 1_800_000
-"""Largest message in UTF-8 bytes of its JSON."""
+"""Largest question in UTF-8 bytes of its JSON. A model reads longer answers shortened."""
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+"""Largest answer."""
 
 _KEPT_CHARS = 1000
 _KEPT_TEXT = 500
 
 
-def enforce_row_size_limit(message: UIMessage, max_bytes: int = MAX_ROW_BYTES) -> UIMessage:
+def enforce_row_size_limit(message: UIMessage, max_bytes: int | None = None) -> UIMessage:
     """The message, made to fit. Raises `MessageTooLargeError` when it cannot be."""
+    is_answer = message["role"] == "assistant"
+    if max_bytes is None:
+        max_bytes = MAX_ANSWER_BYTES if is_answer else MAX_ROW_BYTES
     size = _size(message)
     if size <= max_bytes:
         return message
-    shrinking = _Shrinking(message, size - max_bytes)
-    for give_up in (_outputs, _texts, _inputs, _error_texts, _reasonings):
-        result = shrinking.without(give_up)
-        if _size(result) <= max_bytes:
-            return result
+    if is_answer:
+        shrinking = _Shrinking(message, size - max_bytes)
+        for give_up in (_outputs, _texts, _inputs, _error_texts, _reasonings):
+            result = shrinking.without(give_up)
+            if _size(result) <= max_bytes:
+                return result
     raise MessageTooLargeError(
-        f"Message {message['id']!r} has {size} bytes as JSON and at most {max_bytes} fit a row, "
-        "even with its tool outputs and long texts shortened. Send large files as http URLs."
+        f"Message {message['id']!r} has {size} bytes as JSON and at most {max_bytes} fit a row. "
+        "Send large files as http URLs and long texts in pieces."
     )
 
 
@@ -70,8 +78,6 @@ class _Shrinking:
 
 
 def _outputs(shrinking: _Shrinking) -> None:
-    if shrinking.message["role"] != "assistant":
-        return
     for index, part in shrinking.tool_parts():
         call_id = part.get("toolCallId")
         if part.get("state") != "output-available" or not isinstance(call_id, str):

@@ -14,13 +14,20 @@ from thinkwell.messages.message import Part, UIMessage, is_tool_part
 
 TOKENS_PER_MESSAGE = 4
 """What a message costs beside its content."""
+_COUNTED = 262_144
 
 
 def estimate_string_tokens(text: str) -> int:
-    """A quarter of the characters or 1.3 times the words, whichever is more."""
-    by_length = -(-len(text) // 4)
-    by_words = -(-len(text.split()) * 13 // 10)
-    return max(by_length, by_words)
+    """A quarter of the characters or 1.3 times the words, whichever is more.
+
+    The words of a very long text are counted at its beginning only.
+    """
+    length = len(text)
+    by_length = -(-length // 4)
+    words = len(text[:_COUNTED].split())
+    if length > _COUNTED:
+        words = words * length // _COUNTED
+    return max(by_length, -(-words * 13 // 10))
 
 
 def estimate_message_tokens(messages: Iterable[UIMessage]) -> int:

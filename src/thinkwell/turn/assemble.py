@@ -16,6 +16,7 @@ from thinkwell.hooks.answers import TurnConfig
 from thinkwell.hooks.contexts import TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.messages.convert import to_model_messages
+from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.repair import is_intact, repair_transcript
@@ -130,7 +131,7 @@ async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[Mo
     older = count_older(first + len(window)) - first
     result: list[ModelMessage] = []
     for index, stored in enumerate(window):
-        if index < older:
+        if index < older or stored.bytes > MAX_ROW_BYTES:
             result.extend(cache.converted(stored, _shortened, variant="older"))
         else:
             result.extend(cache.model_messages(stored))

@@ -108,6 +108,7 @@ async def _take_up_answer(turn: RunningTurn) -> bool:
         return False
     turn.fold = Fold(stored, continuation=True)
     turn.earlier_steps = len(step_blocks(stored["parts"]))
+    turn.earlier_bytes = head.bytes
     turn.answer_parent = turn.message_id
     turn.answer_known = True
     return True

@@ -7,6 +7,7 @@ begins with text, so that clients see one paragraph; anything else closes it fir
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any, assert_never, cast
@@ -42,6 +43,13 @@ from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
 from thinkwell.turn.step_result import has_result
 from thinkwell.turn.watch import Watch
+
+log = logging.getLogger("thinkwell.turn")
+
+MAX_STREAM = 64 * 1024 * 1024
+"""Characters of the chunks of one answer. It then ends with `length`: whole, told and stored, and
+well below what a row holds (`MAX_ANSWER_BYTES`).
+"""
 
 
 class ModelReply(msgspec.Struct, frozen=True):
@@ -104,9 +112,20 @@ async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
         async for event in stream:
             watch.rest()  # what we do with it is not the model's silence
             await reader.take(event)
+            if reader.finish is None and turn.log.size + turn.earlier_bytes > MAX_STREAM:
+                await _cut(turn)
+                reader.finish = Finish(reason="length", raw_reason="size")
             if reader.finish is not None:
                 return
             watch.heard()
+
+
+async def _cut(turn: RunningTurn) -> None:
+    """Close what the model was saying: the answer ends here."""
+    log.warning("an answer has reached the size limit", extra={"action": "turn:size"})
+    for part in turn.fold.open_parts():
+        if part.kind in ("text", "reasoning"):
+            await turn.emit({"type": f"{part.kind}-end", "id": part.id})
 
 
 class _Reader:

@@ -68,6 +68,9 @@ class RunningTurn:
     stored = False
     """The settling transaction has written the answer: from then on answers go to the row."""
 
+    earlier_bytes: int = 0
+    """How large the answer is that a continuation goes on with."""
+
     def __init__(
         self,
         record: TurnRecord,

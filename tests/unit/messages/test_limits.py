@@ -7,7 +7,7 @@ import pytest
 from tests.unit.messages.helpers import assistant, call, settled_call, text, user
 from thinkwell.core import json
 from thinkwell.core.errors import MessageTooLargeError
-from thinkwell.messages.limits import enforce_row_size_limit
+from thinkwell.messages.limits import MAX_ROW_BYTES, enforce_row_size_limit
 
 
 def size(message):
@@ -19,16 +19,23 @@ def test_what_fits_comes_back_as_it_is():
     assert enforce_row_size_limit(message) is message
 
 
+@pytest.mark.parametrize("part", [text("word " * 1_800_000), settled_call("x" * 2_000_000)])
+def test_an_answer_is_kept_whole_far_beyond_what_a_model_reads(part):
+    """Nothing a client saw is lost."""
+    message = assistant(part)
+    assert enforce_row_size_limit(message) is message
+
+
 def test_bytes_count_and_not_characters():
-    """Acceptance case 67."""
+    """Acceptance case 67, with the limit that only questions have now."""
     message = assistant(settled_call("一" * 700_000))
-    stored = enforce_row_size_limit(message)
+    stored = enforce_row_size_limit(message, MAX_ROW_BYTES)
     assert size(stored) <= 1_800_000
     assert stored.get("metadata") == {"compactedToolOutputs": ["c1"]}
 
 
 def test_long_texts_go_oldest_first_until_it_fits():
-    message = user(text("a" * 3000), text("b" * 3000), text("short"), metadata={"mine": 1})
+    message = assistant(text("a" * 3000), text("b" * 3000), text("short"), metadata={"mine": 1})
     stored = enforce_row_size_limit(message, 4500)
     start = "[Text truncated for storage (3000 chars). First 500 chars: "
     assert stored["parts"][0]["text"] == start + "a" * 500 + "...]"
@@ -67,6 +74,11 @@ def test_a_message_that_cannot_shrink_is_refused():
     file = {"type": "file", "mediaType": "image/png", "url": "data:" + "A" * 2_500_000}
     with pytest.raises(MessageTooLargeError, match=r"'u1' has 25\d+ bytes"):
         enforce_row_size_limit(user(file))
+
+
+def test_a_question_is_refused_and_never_shortened():
+    with pytest.raises(MessageTooLargeError, match="long texts in pieces"):
+        enforce_row_size_limit(user(text("a" * 2_000_000)))
 
 
 def test_the_input_is_never_changed():
