@@ -37,6 +37,10 @@ class ServerProcess:
         """The resident memory in bytes."""
         return psutil.Process(self._process.pid).memory_info().rss
 
+    def descriptors(self) -> int:
+        """How many files and sockets it has open."""
+        return psutil.Process(self._process.pid).num_fds()
+
     def log(self) -> str:
         """Everything it has written to its log so far."""
         return self._log.read_text()

@@ -25,6 +25,8 @@ from tests.abuse.room import Wire, transcript
 WORDS = 80_000
 """An answer that fits into no queue: more than the kernel's buffers and the server's own."""
 MEMORY = 200 * 1024 * 1024
+KEPT = 30 * 1024 * 1024
+"""Ten sockets that were not let go kept some 50 MB."""
 
 
 def _piece(first: int) -> bytes:
@@ -116,6 +118,35 @@ def _question(request_id: str, text: str) -> str:
     body = json.dumps({"messages": [message], "trigger": "submit-message"})
     init = {"method": "POST", "body": body}
     return json.dumps({"type": "cf_agent_use_chat_request", "id": request_id, "init": init})
+
+
+@pytest.mark.timeout(300)
+async def test_whoever_is_cut_off_keeps_no_descriptor_and_no_memory(
+    server: ServerProcess, stack: ExitStack
+):
+    """The sockets stay open on the other side and never read."""
+    with RawSocket(server.port, "/agents/victim/busy?_pk=warm") as warm:
+        warm.send(_question("q0", f"long:{WORDS}"))
+        await asyncio.to_thread(warm.read_until, '"done":true')
+    await _gone(server, 0)
+    memory, descriptors = server.memory(), server.descriptors()
+    for i in range(10):
+        stack.enter_context(_deaf(server, f"deaf{i}"))
+    asking = stack.enter_context(RawSocket(server.port, "/agents/victim/busy?_pk=asking"))
+    asking.send(_question("q1", f"long:{WORDS}"))
+    await asyncio.to_thread(asking.read_until, '"done":true')
+    await dropped(server, 10)
+    await _gone(server, descriptors + 1)
+    assert server.memory() - memory < KEPT
+
+
+async def _gone(server: ServerProcess, descriptors: int) -> None:
+    """Until the server has no more descriptors than that; 0: until their number rests."""
+    async with asyncio.timeout(DEADLINE):
+        before = -1
+        while (now := server.descriptors()) > descriptors and (descriptors or now != before):
+            before = now
+            await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize("kind", BAD_FRAMES)

@@ -1,13 +1,18 @@
-"""uvicorn's WebSocket with one addition: several texts in one write.
+"""uvicorn's WebSocket with two additions: several texts in one write, and an end that comes.
 
 A stream is many small frames. ASGI sends them one by one, and each costs the server more than the
 text itself. An app that finds `EXTENSION` among the extensions of its scope may send
 `{"type": "websocket.send", "texts": [...]}`; with every other server it sends one text at a time.
+
+A transport is closed only once its buffer is empty, and a client that reads nothing never lets that
+happen: it would keep megabytes and a descriptor for ever. So a socket that is over is aborted after
+`LINGER`, and at once when the app says so (`ABORT`).
 Contract: used without compression, and only for whole text messages; everything else is uvicorn's.
 """
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Sequence
 from typing import Any, cast
@@ -15,7 +20,12 @@ from typing import Any, cast
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from thinkwell.server.outbox import EXTENSION
+from thinkwell.server.outbox import ABORT, EXTENSION
+
+LINGER = 15.0
+"""Seconds a socket that is over gets to take what is left; longer than uvicorn waits for the other
+side of a closing handshake.
+"""
 
 _TEXT = 0x81
 """First byte of a frame: the last and only one of a text message."""
@@ -25,14 +35,43 @@ _SHORT = [bytes([_TEXT, length]) for length in range(126)]
 class JoinedWebSocket(WebSocketsSansIOProtocol):
     """The texts of one `send` leave as frames of their own, in a single write."""
 
+    _last_call: asyncio.TimerHandle | None = None
+
     def handle_connect(self, event: Any) -> None:
-        """Announce the extension, unless frames are compressed."""
+        """Announce the extensions; several texts only where frames are not compressed."""
         super().handle_connect(event)
-        if not self.close_sent and not self.conn.extensions:
-            cast("Any", self.scope)["extensions"][EXTENSION] = {}
+        if self.close_sent:
+            return
+        extensions = cast("Any", self.scope)["extensions"]
+        extensions[ABORT] = {}
+        if not self.conn.extensions:
+            extensions[EXTENSION] = {}
+
+    def on_task_complete(self, task: asyncio.Task[None]) -> None:
+        """The app is done with the socket."""
+        super().on_task_complete(task)
+        self._abort_later()
+
+    def keepalive_timeout(self) -> None:
+        """The client answers no ping: the app hears of it when the transport is gone."""
+        super().keepalive_timeout()
+        self._abort_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The transport is gone."""
+        super().connection_lost(exc)
+        if self._last_call is not None:
+            self._last_call.cancel()
+
+    def _abort_later(self) -> None:
+        if self._last_call is None and not self.disconnected:
+            self._last_call = self.loop.call_later(LINGER, self.transport.abort)
 
     async def send(self, message: Any) -> None:
-        """Send one ASGI message, or several texts at once."""
+        """Send one ASGI message, or several texts at once; or drop the connection."""
+        if message["type"] == ABORT:
+            self.transport.abort()
+            return
         texts = message.get("texts")
         if texts is None:
             await super().send(message)

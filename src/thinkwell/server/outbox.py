@@ -15,6 +15,8 @@ from thinkwell.server.asgi import Message, Send
 
 EXTENSION = "thinkwell.texts"
 """In the scope's extensions: the server takes several texts in one message."""
+ABORT = "thinkwell.abort"
+"""In the scope's extensions: a message of this type drops the connection, whatever waits in it."""
 MOST_JOINED = 64
 MAX_FRAMES = 10_000
 MAX_CHARACTERS = 8 * 1024 * 1024

@@ -29,7 +29,7 @@ from thinkwell.server.access import Admitted, Denied
 from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import Call, Send
 from thinkwell.server.edge import Edge, agent_request
-from thinkwell.server.outbox import EXTENSION, Outbox
+from thinkwell.server.outbox import ABORT, EXTENSION, Outbox
 from thinkwell.server.routing import Route, RouteMatch, UnknownClass
 
 log = logging.getLogger("thinkwell.server")
@@ -118,7 +118,7 @@ async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call) -> Non
             too_slow = tasks.spawn(outbox.overflowed.wait(), name="overflow")
             await asyncio.wait([reading, too_slow], return_when=asyncio.FIRST_COMPLETED)
             if too_slow.done():
-                await _cut_off(send)
+                await _cut_off(call)
     finally:
         outbox.discard()
         await tasks.close()
@@ -175,9 +175,15 @@ async def _write(outbox: Outbox, call: Call) -> None:
         await outbox.write(call.send, joined=EXTENSION in call.scope.get("extensions", {}))
 
 
-async def _cut_off(send: Send) -> None:
+async def _cut_off(call: Call) -> None:
     log.warning("a client was too slow and is disconnected")
-    # A client that reads nothing cannot be told either; then the socket just goes.
-    with suppress(OSError, TimeoutError):
+    try:
         async with asyncio.timeout(FAREWELL_TIMEOUT):
-            await _close(send, TRY_AGAIN_LATER, "too slow")
+            await _close(call.send, TRY_AGAIN_LATER, "too slow")
+    except TimeoutError:
+        # A client that reads nothing cannot be told either; then the socket just goes, with all
+        # that waits in it. Where the server offers no way to do so, ending is all there is.
+        if ABORT in call.scope.get("extensions", {}):
+            await call.send({"type": ABORT})
+    except OSError:
+        return  # it has gone by itself
