@@ -103,7 +103,7 @@ class TestErasing:
                 [row[key] for key in kept] for row in before
             ]
             assert await rows(path, "tool_calls") == []
-            again = await stage.agent.submit("once more", idempotency_key="key-2")
+            again = await stage.agent.submit(f"And {SECRET}?", idempotency_key="key-2")
             assert (again.accepted, again.request_id) == (False, before[1]["id"])
             await erased(path)
 
