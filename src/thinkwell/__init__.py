@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from thinkwell.agent.rpc import RpcStream, rpc
     from thinkwell.agent.think import Think
     from thinkwell.agent.turn_info import Submission, TurnInfo
+    from thinkwell.core.authority import Subject
     from thinkwell.core.errors import AbortTurn, FailTurn, ThinkwellError, ToolError
     from thinkwell.core.principal import Principal
     from thinkwell.core.signal import AbortController, AbortSignal
@@ -80,6 +81,7 @@ _HOMES = {
     "StepConfig": "hooks.answers",
     "StepContext": "hooks.contexts",
     "StepFinishContext": "hooks.contexts",
+    "Subject": "core.authority",
     "Submission": "agent.turn_info",
     "Substitute": "hooks.answers",
     "Think": "agent.think",
@@ -135,6 +137,7 @@ __all__ = [
     "StepConfig",
     "StepContext",
     "StepFinishContext",
+    "Subject",
     "Submission",
     "Substitute",
     "Think",

@@ -75,7 +75,7 @@ class Callable(Agent):
     def should_connection_be_readonly(self, connection: Connection, request: HttpRequest) -> bool:
         return "readonly" in request.query
 
-    @rpc
+    @rpc(read_only=True)
     def add(self, a: int, b: int) -> int:
         return a + b
 

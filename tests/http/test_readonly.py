@@ -1,4 +1,4 @@
-"""Who may only look changes no state through a turn over HTTP either (spec/01 §2.6)."""
+"""Whoever may talk but not write changes no state through a turn either (spec/01 §2.6)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ ASK = call("ask", {"question": "where?"})
 
 
 class Board(Guide):
-    """Has a state that a tool changes; whoever says `?role=guest` may only look."""
+    """Has a state that a tool changes; guests may talk, but not change it."""
 
     initial_state = {"note": ""}
 
     def should_request_be_readonly(self, request: HttpRequest) -> Any:
         return request.query.get("role") == "guest"
+
+    def authorize(self, action: Any, principal: Any, subject: Any) -> bool:
+        return True
 
     @tool
     async def note(self, text: str) -> str:

@@ -35,6 +35,9 @@ class Desk(Think):
     def note(self, event: str, ctx: Any) -> None:
         self.seen.setdefault(event, []).append(ctx.principal)
 
+    def authorize(self, action: Any, principal: Any, subject: Any) -> bool:
+        return True  # here anybody may answer for anybody
+
     def authorize_turn(self, ctx: Any) -> Any:
         self.note("authorize_turn", ctx)
         return True

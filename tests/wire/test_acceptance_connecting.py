@@ -184,13 +184,16 @@ class TestReadonly:
             assert (answer["success"], answer["error"]) == (False, "Connection is readonly")
             assert (await r.tab()).greeting[1]["state"] == {"n": 0}
 
-    async def test_case_7_it_may_chat_but_its_turn_may_not_write_state(self):
+    async def test_case_7_if_it_may_chat_its_turn_may_still_not_write_state(self):
         class ReadonlyChat(Chat, name="chat"):
             initial_state = {"n": 0}
             expose_errors = True
 
             def should_connection_be_readonly(self, connection: Connection, request: Any) -> bool:
                 return True
+
+            def authorize(self, action: Any, principal: Any, subject: Any) -> bool:
+                return action == "send"
 
             @tool
             async def bump(self) -> str:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from thinkwell.agent.connection import Connection, served_by
 from thinkwell.agent.definition import check_class, class_name_of
 from thinkwell.agent.state import Source, StateBox
+from thinkwell.core.authority import Action, Subject, may_by_default
+from thinkwell.core.principal import Principal
 from thinkwell.wire.http import HttpRequest
 
 if TYPE_CHECKING:
@@ -71,6 +73,15 @@ class Agent:
     def on_state_changed(self, state: Any, source: Source) -> Any:
         """A new state is stored and shown. What this raises changes nothing."""
 
+    # Who may
+
+    def authorize(self, action: Action, principal: Principal | None, subject: Subject) -> Any:
+        """Whether a client may do something; `subject` says what it is about.
+
+        May be async. Whatever it raises refuses. What your own code does is not asked about.
+        """
+        return may_by_default(action, principal, subject)
+
     # Connections
 
     @property
@@ -94,11 +105,11 @@ class Agent:
         return ()
 
     def should_connection_be_readonly(self, connection: Connection, request: HttpRequest) -> Any:  # noqa: ARG002
-        """Whether this connection may only look at the state. Called before it is told anything."""
+        """Whether this connection may only look. Called before it is told anything."""
         return False
 
     def should_request_be_readonly(self, request: HttpRequest) -> Any:  # noqa: ARG002
-        """Whether turns asked for over HTTP must not change the state."""
+        """Whether this request may only look. Asked for those that would do more."""
         return False
 
     def should_send_protocol_messages(self, connection: Connection, request: HttpRequest) -> Any:  # noqa: ARG002

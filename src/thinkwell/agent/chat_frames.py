@@ -8,13 +8,24 @@ from typing import Any, TypeAlias, assert_never
 
 import msgspec
 
-from thinkwell.agent.chat_request import Asker, accept_chat, explain_refusal, read_client_tools
+from thinkwell.agent.answering import AnswerRefused, answer_as_client
+from thinkwell.agent.authority import NotAllowed, demand
+from thinkwell.agent.chat_request import (
+    Asker,
+    accept_chat,
+    demand_cancel,
+    explain_refusal,
+    read_client_tools,
+)
 from thinkwell.agent.connection import Connection
 from thinkwell.agent.intake import read_policy
-from thinkwell.agent.interactions import approval_answer, result_answer
+from thinkwell.agent.interactions import Answer, approval_answer, result_answer
 from thinkwell.agent.turns import Turns
+from thinkwell.core import json
+from thinkwell.core.authority import Subject
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.live.watchers import Watcher
+from thinkwell.messages.visible import visible_message
 from thinkwell.turn.settle import SAFE_ERROR
 from thinkwell.wire import encode
 from thinkwell.wire.frames import (
@@ -66,13 +77,11 @@ class ChatFrames:
             case BadChatRequest():
                 await self._refuse(frame.id, frame.reason)
             case ChatCancel(id=request_id):
-                await self._turns.cancel(request_id, "stopped by the user")
+                await self._cancel(request_id)
             case ChatClear():
-                await self._turns.clear(but=self._watcher.id)
-            case ToolResult():
-                await self._tool_result(frame)
-            case ToolApproval():
-                await self._approval(frame)
+                await self._clear()
+            case ToolResult() | ToolApproval():
+                await self._answer(frame)
             case ResumeRequest(probe_id=probe_id):
                 self._turns.live.resume_request(self._watcher, probe_id)
             case ResumeAck(id=request_id):
@@ -86,6 +95,10 @@ class ChatFrames:
         try:
             asker = msgspec.structs.replace(self._asker, shown=self._watcher.shown)
             accepted = await accept_chat(self._turns, self._policy, frame, asker)
+        except NotAllowed as refused:
+            await self._show_truth()
+            await self._refuse(frame.id, str(refused))
+            return
         except ValueError as error:
             await self._refuse(frame.id, str(error))
             return
@@ -104,37 +117,39 @@ class ChatFrames:
 
     async def _drop(self, request_id: str) -> None:
         """Policy `drop`: nothing is stored; the sender gets the transcript back (spec/01 §8.1)."""
-        transcript = await self._turns.transcript(growing=True)
-        self._watcher.show(transcript)
+        await self._show_truth()
         self._watcher.send(
             encode.done(request_id, message_ids=(), outcome="skipped", continuation=False)
         )
 
-    async def _tool_result(self, frame: ToolResult) -> None:
-        failed = frame.state == "output-error"
-        value: dict[str, Any] = {"error": frame.error_text} if failed else {"output": frame.output}
-        make = partial(
-            result_answer,
-            frame.tool_call_id,
-            auto_continue=frame.auto_continue,
-            client_tools=read_client_tools(frame.client_tools),
-        )
+    async def _cancel(self, request_id: str) -> None:
         try:
-            answer = make(**value)
-        except (
-            ValueError
-        ) as error:  # a result nobody can store: the model is told, the chat goes on
-            answer = make(error=f"The result cannot be used: {error}.")
-        await self._turns.answer(answer, origin=self._watcher.id)
+            await demand_cancel(self._turns, request_id, self._asker)
+        except NotAllowed:
+            await self._show_truth()
+            return
+        await self._turns.cancel(request_id, "stopped by the user")
 
-    async def _approval(self, frame: ToolApproval) -> None:
-        answer = approval_answer(
-            frame.tool_call_id,
-            approved=frame.approved,
-            reason=frame.reason,
-            auto_continue=frame.auto_continue,
-        )
-        await self._turns.answer(answer, origin=self._watcher.id)
+    async def _clear(self) -> None:
+        subject = Subject(read_only=self._asker.read_only)
+        try:
+            await demand(self._turns.parts.agent_ref, "clear", self._asker.principal, subject)
+        except NotAllowed:
+            await self._show_truth()
+            return
+        await self._turns.clear(but=self._watcher.id)
+
+    async def _show_truth(self) -> None:
+        """The sender shows already what it asked for, and it did not happen."""
+        self._watcher.show(await self._turns.transcript(growing=True))
+
+    async def _answer(self, frame: ToolResult | ToolApproval) -> None:
+        answer = _result(frame) if isinstance(frame, ToolResult) else _decision(frame)
+        try:
+            await answer_as_client(self._turns, answer, self._asker, origin=self._watcher.id)
+        except AnswerRefused as refused:
+            shown = json.dumps(visible_message(refused.message))
+            self._watcher.send(encode.message_updated(shown))
 
     async def _refuse(self, request_id: str | None, reason: str) -> None:
         """A request that cannot run: nothing is stored; its sender is told (§3.3 ★)."""
@@ -142,3 +157,27 @@ class ChatFrames:
         if request_id is not None:
             frame = encode.error_done(request_id, text, message_ids=(), continuation=False)
             self._watcher.send(frame)
+
+
+def _result(frame: ToolResult) -> Answer:
+    failed = frame.state == "output-error"
+    value: dict[str, Any] = {"error": frame.error_text} if failed else {"output": frame.output}
+    make = partial(
+        result_answer,
+        frame.tool_call_id,
+        auto_continue=frame.auto_continue,
+        client_tools=read_client_tools(frame.client_tools),
+    )
+    try:
+        return make(**value)
+    except ValueError as error:  # a result nobody can store: the model is told, the chat goes on
+        return make(error=f"The result cannot be used: {error}.")
+
+
+def _decision(frame: ToolApproval) -> Answer:
+    return approval_answer(
+        frame.tool_call_id,
+        approved=frame.approved,
+        reason=frame.reason,
+        auto_continue=frame.auto_continue,
+    )

@@ -14,9 +14,11 @@ from typing import Any, cast
 
 import msgspec
 
+from thinkwell.agent.authority import demand
 from thinkwell.agent.inputs import from_client
 from thinkwell.agent.intake import Plan, Policy
 from thinkwell.agent.turns import Turns
+from thinkwell.core.authority import Subject
 from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
@@ -54,9 +56,11 @@ async def accept_chat(
 ) -> tuple[Admission, Ticket | None] | None:
     """Accept the turn a client asks for; None if the policy drops it.
 
-    Raises `ValueError` for messages that are none; nothing is stored then.
+    Raises `ValueError` for messages that are none and `NotAllowed`; nothing is stored then.
     """
     sent = read_list(asked.messages, turns.parts.session.history.head_path.ids)
+    again = asked.trigger == "regenerate-message"
+    await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
     async with turns.intake:  # two tabs at once: the second sees the first in line
         regenerate = asked.trigger == "regenerate-message" and sent.ids
         plan = Plan() if regenerate else turns.plan(policy)
@@ -79,6 +83,36 @@ async def accept_chat(
         )
         crossed = not regenerate and _crossed(asked.messages, asker.shown)
         return await turns.ask(request, origin=asker.connection, crossed=crossed)
+
+
+async def demand_send(
+    turns: Turns,
+    asker: Asker,
+    request_id: str | None,
+    newest: str | None,
+    *,
+    again: bool = False,
+) -> None:
+    """Whether they may ask for a turn. To ask again about a stored message is an edit.
+
+    Raises `NotAllowed`.
+    """
+    if newest is not None and not again:
+        again = await turns.parts.session.get_message(newest) is not None
+    subject = Subject(read_only=asker.read_only, request_id=request_id, message_id=newest)
+    action = "edit" if again else "send"
+    await demand(turns.parts.agent_ref, action, asker.principal, subject)
+
+
+async def demand_cancel(turns: Turns, request_id: str, asker: Asker) -> None:
+    """Whether they may stop this turn. Raises `NotAllowed`."""
+    record = next((t.record for t in turns.tickets() if t.record.request_id == request_id), None)
+    subject = Subject(
+        read_only=asker.read_only,
+        request_id=request_id,
+        asker=None if record is None else record.principal,
+    )
+    await demand(turns.parts.agent_ref, "cancel", asker.principal, subject)
 
 
 async def explain_refusal(turns: Turns, request_id: str | None, reason: str, asker: Asker) -> str:

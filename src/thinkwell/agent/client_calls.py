@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from thinkwell.agent.rpc import rpc
+from thinkwell.agent.rpc import CHOOSES_BRANCH, rpc
 from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import SessionError, TurnActiveError
 from thinkwell.journal.ledger import call_times
@@ -43,12 +43,12 @@ class ClientCalls:
     session: Session
     _turns: Turns
 
-    @rpc(name="getBranches")
+    @rpc(name="getBranches", read_only=True)
     async def get_branches(self, message_id: str | None = None) -> list[UIMessage]:
         """The alternatives below a message, oldest first; None gives those of the beginning."""
         return [visible_message(m) for m in await self.session.get_branches(message_id)]
 
-    @rpc(name="setActiveLeaf")
+    @rpc(name=CHOOSES_BRANCH)
     async def set_active_leaf(self, message_id: str) -> None:
         """Go on from the newest message below this one; every client shows that branch."""
         parts = self._turns.parts
@@ -66,7 +66,7 @@ class ClientCalls:
             )
         await self.session.pin(tx, newest.id)
 
-    @rpc(name="getTurnDetails")
+    @rpc(name="getTurnDetails", read_only=True)
     async def get_turn_details(self, message_id: str) -> TurnDetails | None:
         """How an answer was made; None for a message no turn wrote."""
         parts = self._turns.parts

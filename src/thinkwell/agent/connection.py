@@ -44,7 +44,7 @@ class Connection:
 
     @property
     def readonly(self) -> bool:
-        """Whether it must not change the agent's state."""
+        """Whether it may only look."""
         return self._readonly
 
     @property

@@ -15,12 +15,14 @@ from inspect import isawaitable
 from typing import Any, TypeAlias
 
 from thinkwell.agent.agent import Agent
+from thinkwell.agent.authority import NotAllowed, demand
 from thinkwell.agent.chat_frames import ChatFrames
 from thinkwell.agent.connection import Connection, restrict, serving
 from thinkwell.agent.rpc import answer_call
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
+from thinkwell.core.authority import Subject
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.wire import encode
@@ -200,13 +202,16 @@ class OpenConnection:
 
     async def _set_state(self, frame: StateUpdate) -> None:
         connection = self._connection
-        if connection.readonly:
-            self._watcher.send(encode.state_error("Connection is readonly"))
-            return
+        subject = Subject(read_only=connection.readonly, input=frame.state)
         try:
+            await demand(self._connections.agent, "state", connection.principal, subject)
             await self._connections.run(
                 connection, partial(self._state.set, frame.state, connection)
             )
+        except NotAllowed as refused:
+            self._watcher.send(encode.state_error(str(refused)))
+            if self._watcher.protocol and self._state.defined:  # it shows its own already
+                self._watcher.send(encode.state(self._state.value))
         except Exception as error:
             log.info("a state was refused", exc_info=error, extra={"action": "state"})
             self._watcher.send(encode.state_error("State update rejected"))
@@ -215,7 +220,8 @@ class OpenConnection:
         if self._under_way >= MOST_UNDER_WAY:
             self._watcher.send(encode.rpc_error(frame.id, "Too many calls at once"))
             return
-        self._start(partial(answer_call, self._connections.agent, frame, self._watcher), "rpc")
+        agent, connection = self._connections.agent, self._connection
+        self._start(partial(answer_call, agent, frame, self._watcher, connection), "rpc")
 
     def _tell_agent(self, data: str | bytes) -> None:
         if not self._connections.overrides("on_client_message"):

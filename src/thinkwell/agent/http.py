@@ -12,6 +12,7 @@ from inspect import isawaitable
 from typing import Any, NamedTuple, TypeAlias
 
 from thinkwell.agent.agent import Agent
+from thinkwell.agent.authority import NotAllowed
 from thinkwell.agent.http_body import Refusal, Visit, json_response
 from thinkwell.agent.http_chat import join_chat, post_chat, stop_chat
 from thinkwell.agent.http_run import get_run, post_run
@@ -47,10 +48,13 @@ async def handle_agent_request(
     read_only = own.methods == _WRITE and await _may_only_look(agent, request)
     try:
         return await own.handler(turns, Visit(request, read_only))
-    except Refusal as refusal:
-        if own.json:
-            return json_response({"error": refusal.text}, refusal.status)
-        return HttpResponse(status=refusal.status, body=refusal.text.encode())
+    except NotAllowed as refused:
+        refusal = Refusal(403, str(refused))
+    except Refusal as said:
+        refusal = said
+    if own.json:
+        return json_response({"error": refusal.text}, refusal.status)
+    return HttpResponse(status=refusal.status, body=refusal.text.encode())
 
 
 async def _may_only_look(agent: Agent, request: HttpRequest) -> bool:

@@ -29,7 +29,7 @@ class Visit(msgspec.Struct, frozen=True):
 
     request: HttpRequest
     read_only: bool
-    """Turns it asks for must not change the agent's state."""
+    """It may only look."""
 
 
 def json_response(value: Any, status: int = 200) -> HttpResponse:

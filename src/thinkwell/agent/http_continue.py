@@ -13,6 +13,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any
 
+from thinkwell.agent.answering import answer_as_client
+from thinkwell.agent.authority import demand
 from thinkwell.agent.chat_request import Asker, read_client_tools
 from thinkwell.agent.http_body import Refusal
 from thinkwell.agent.http_rebuild import (
@@ -26,6 +28,7 @@ from thinkwell.agent.http_tail import end_of, follow, last_chunks
 from thinkwell.agent.interactions import Answer, approval_answer, result_answer
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
+from thinkwell.core.authority import Subject
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, UIMessage, approval_of, is_settled, tool_parts
 from thinkwell.turn.admission import TurnRequest
@@ -41,7 +44,7 @@ async def go_on(
     turns: Turns, copy: UIMessage, asked: ChatRequest, asker: Asker
 ) -> AsyncGenerator[bytes]:
     """Apply what is new in the client's copy of an answer; the stream of what comes of it."""
-    await _apply_outcomes(turns, copy, asked)
+    await _apply_outcomes(turns, copy, asked, asker)
     await _until_written(turns, copy["id"])
     async with turns.intake:  # the same request twice: the second finds the turn of the first
         ticket = _turn_going_on(turns, copy["id"])
@@ -102,7 +105,7 @@ def _news_for(copy: UIMessage | None, stored: UIMessage | None) -> list[Chunk]:
     return outcomes_unknown_to(copy, stored) + chunks_of(steps_after(stored["parts"], seen))
 
 
-async def _apply_outcomes(turns: Turns, copy: UIMessage, asked: ChatRequest) -> None:
+async def _apply_outcomes(turns: Turns, copy: UIMessage, asked: ChatRequest, asker: Asker) -> None:
     tools = read_client_tools(asked.client_tools)
     waiting = await _open_calls(turns, copy["id"])
     parts = [part for part in tool_parts(copy) if part["toolCallId"] in waiting]
@@ -112,7 +115,8 @@ async def _apply_outcomes(turns: Turns, copy: UIMessage, asked: ChatRequest) -> 
         raise Refusal(400, f"A tool's output cannot be used: {error}.") from error
     for answer in answers:
         if answer is not None:
-            await turns.answer(answer)  # the first one wins: one that was given before is left out
+            # The first one wins: one that was given before is left out.
+            await answer_as_client(turns, answer, asker)
 
 
 async def _open_calls(turns: Turns, message_id: str) -> set[str]:
@@ -180,6 +184,8 @@ async def _newest_answer(turns: Turns, message_id: str) -> UIMessage:
 
 async def _start(turns: Turns, message_id: str, asked: ChatRequest, asker: Asker) -> Ticket:
     """Every call has its result, and nobody has gone on yet: do it now."""
+    subject = Subject(read_only=asker.read_only, request_id=asked.id, message_id=message_id)
+    await demand(turns.parts.agent_ref, "send", asker.principal, subject)
     request = TurnRequest(
         trigger=asker.trigger,
         request_id=asked.id,

@@ -16,15 +16,24 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from thinkwell.agent.behalf import asking_for
 from thinkwell.core import json
+from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ToolOutcome, ToolResultContext
+from thinkwell.journal.decisions import Decision, record_decision
 from thinkwell.journal.turns import TurnRecord, answering_turn, newest_turn
-from thinkwell.messages.apply_result import Applied, apply_approval, apply_tool_result, find_call
+from thinkwell.messages.apply_result import (
+    Applied,
+    StoredCall,
+    apply_approval,
+    apply_tool_result,
+    find_call,
+)
 from thinkwell.messages.message import Part, UIMessage, tool_name
 from thinkwell.messages.waiting import has_pending_interaction
 from thinkwell.session.rows import StoredMessage
-from thinkwell.store.base import Transaction
+from thinkwell.store.base import Reader, Transaction
 from thinkwell.tools.tool import as_tool
 from thinkwell.turn.continuation import start_continuation
 from thinkwell.turn.face import Parts
@@ -46,6 +55,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     auto_continue: bool
     client_tools: tuple[dict[str, Any], ...] | None = None
     """Tools the client declares now; None keeps those of the turn before."""
+    reason: str | None = None
+    message_id: str | None = None
+    """The one message it was allowed for; None: whichever has the call."""
+    by: Principal | None = None
+    """Who answers."""
+    by_client: bool = False
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +71,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     part: Part | None = None
     continuation: TurnRecord | None = None
     """The turn that goes on, if one was accepted."""
+    decision: Decision | None = None
 
 
 def result_answer(
@@ -90,6 +106,7 @@ def approval_answer(
         change=lambda m: apply_approval(m, tool_call_id, approved=approved, reason=reason),
         outcome="executed" if approved else "denied",
         auto_continue=auto_continue,
+        reason=reason,
     )
 
 
@@ -101,7 +118,13 @@ async def apply_answer(
     Everything is decided inside one transaction, so a turn that settles at the same moment has
     either taken the answer into what it stores, or its stored message is changed.
     """
-    return await parts.commits.run(parts.owner, lambda tx: _apply(tx, parts, running(), answer))
+    if not answer.by_client:
+        asker = asking_for(parts.owner.agent_id)
+        answer = msgspec.structs.replace(answer, by=None if asker is None else asker.principal)
+    answered = await parts.commits.run(parts.owner, lambda tx: _apply(tx, parts, running(), answer))
+    if answered.decision is not None:
+        parts.bus.emit("chat:decision", **msgspec.structs.asdict(answered.decision))
+    return answered
 
 
 async def _apply(
@@ -112,9 +135,9 @@ async def _apply(
     if growing is not None and part is not None:
         if answer.outcome == "client" and _runs_here(parts, part, growing):
             return Answered()
-        return _apply_to_running(parts, growing, answer)
+        return await _apply_to_running(tx, parts, growing, answer)
     stored = await _find(tx, parts, answer.tool_call_id)
-    if stored is None:
+    if stored is None or not _is_meant(answer, stored.id):
         log.info("an answer for an unknown call", extra={"action": "answer"})
         return Answered()
     found = find_call([stored.message], answer.tool_call_id)
@@ -134,7 +157,11 @@ def _runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> boo
     return tool is not None and not tool.is_client
 
 
-def _apply_to_running(parts: Parts, turn: RunningTurn, answer: Answer) -> Answered:
+async def _apply_to_running(
+    tx: Transaction, parts: Parts, turn: RunningTurn, answer: Answer
+) -> Answered:
+    if not _is_meant(answer, turn.message_id):
+        return Answered()
     applied = answer.change(turn.fold.message)
     if applied.part is None:
         return Answered()
@@ -144,10 +171,11 @@ def _apply_to_running(parts: Parts, turn: RunningTurn, answer: Answer) -> Answer
         auto_continue=answer.auto_continue,
         client_tools=answer.client_tools,
     )
+    decision = await _record(tx, parts, answer, applied=applied, turn=turn.record)
     turn.take_answer(taken)
     turn.log.append_event("answer", json.dumps(taken))
     parts.commits.note(turn.log)
-    return Answered(message=turn.fold.snapshot(), part=applied.part)
+    return Answered(message=turn.fold.snapshot(), part=applied.part, decision=decision)
 
 
 async def _apply_to_stored(
@@ -159,6 +187,7 @@ async def _apply_to_stored(
     await parts.session.update(tx, applied.message)
     agent_id = parts.owner.agent_id
     source = await answering_turn(tx, agent_id, stored.id)
+    decision = await _record(tx, parts, answer, applied=applied, turn=source)
     record = None
     if source is not None:
         record = await start_continuation(
@@ -169,7 +198,32 @@ async def _apply_to_stored(
             owed=source.continuation_owed or answer.auto_continue,
             client_tools=answer.client_tools,
         )
-    return Answered(message=applied.message, part=applied.part, continuation=record)
+    return Answered(
+        message=applied.message, part=applied.part, continuation=record, decision=decision
+    )
+
+
+def _is_meant(answer: Answer, message_id: str) -> bool:
+    return answer.message_id is None or answer.message_id == message_id
+
+
+async def _record(
+    tx: Transaction, parts: Parts, answer: Answer, *, applied: Applied, turn: TurnRecord | None
+) -> Decision:
+    """Who decided, in the transaction that makes it so."""
+    decision = Decision(
+        turn=None if turn is None else turn.request_id,
+        message_id=applied.message["id"],
+        tool_call_id=answer.tool_call_id,
+        tool_name=tool_name(applied.part or {}),
+        action="answer" if answer.outcome == "client" else "approve",
+        approved=None if answer.outcome == "client" else answer.outcome == "executed",
+        reason=answer.reason,
+        principal=answer.by,
+        by_client=answer.by_client,
+    )
+    await record_decision(tx, parts.owner.agent_id, decision, now=parts.clock.now())
+    return decision
 
 
 async def tell_answer(parts: Parts, answer: Answer, answered: Answered) -> None:
@@ -221,8 +275,14 @@ async def _client_tool_names(parts: Parts) -> set[str]:
     return names | {str(tool.get("name")) for tool in declared}
 
 
-async def _find(tx: Transaction, parts: Parts, tool_call_id: str) -> StoredMessage | None:
-    recent = await parts.session.get_recent_history(SEARCHED_BYTES, 1, reader=tx)
+async def find_stored_call(reader: Reader, parts: Parts, tool_call_id: str) -> StoredCall | None:
+    """The newest stored call with that id on the path, if it is not too far back."""
+    found = await _find(reader, parts, tool_call_id)
+    return None if found is None else find_call([found.message], tool_call_id)
+
+
+async def _find(reader: Reader, parts: Parts, tool_call_id: str) -> StoredMessage | None:
+    recent = await parts.session.get_recent_history(SEARCHED_BYTES, 1, reader=reader)
     found = find_call([stored.message for stored in recent.messages], tool_call_id)
     if found is None:
         return None

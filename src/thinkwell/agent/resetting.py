@@ -78,6 +78,6 @@ async def _bump(tx: Transaction, parts: Parts) -> int:
 
 async def _forget(tx: Transaction, parts: Parts) -> None:
     agent = {"agent": parts.owner.agent_id}
-    for query in ("erase_turns", "drop_tool_calls", "drop_packed_journals"):
+    for query in ("erase_turns", "drop_tool_calls", "drop_packed_journals", "drop_decisions"):
         await tx.execute(query, agent)
     await parts.session.clear(tx)

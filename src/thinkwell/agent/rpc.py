@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
+from thinkwell.agent.authority import NotAllowed, demand
 from thinkwell.core import json
+from thinkwell.core.authority import Subject
 from thinkwell.core.errors import AbortTurn, AgentDefinitionError, FailTurn
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.wire import encode
 
 if TYPE_CHECKING:
+    from thinkwell.agent.agent import Agent
+    from thinkwell.agent.connection import Connection
     from thinkwell.live.watchers import Watcher
     from thinkwell.wire.frames import RpcCall
 
@@ -29,29 +33,39 @@ log = logging.getLogger("thinkwell.agent")
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__thinkwell_rpc__"
+CHOOSES_BRANCH = "setActiveLeaf"
+"""The call of every chat agent that changes what all clients see of the conversation."""
 
 
 class _Marked(msgspec.Struct, frozen=True):
     name: str
     streaming: bool
+    read_only: bool
 
 
 @overload
 def rpc(method: F) -> F: ...
 @overload
-def rpc(*, name: str | None = None, streaming: bool = False) -> Callable[[F], F]: ...
 def rpc(
-    method: F | None = None, *, name: str | None = None, streaming: bool = False
+    *, name: str | None = None, streaming: bool = False, read_only: bool = False
+) -> Callable[[F], F]: ...
+def rpc(
+    method: F | None = None,
+    *,
+    name: str | None = None,
+    streaming: bool = False,
+    read_only: bool = False,
 ) -> F | Callable[[F], F]:
     """Let clients call this method: `agent.call("method", [...])` in the browser.
 
     An async generator streams: every value it yields is sent. With `streaming=True` the method
-    gets an `RpcStream` as its first argument instead. `name` is what clients call it.
+    gets an `RpcStream` as its first argument instead. `name` is what clients call it. With
+    `read_only=True` whoever may only look may call it: it changes nothing.
     """
 
     def mark(function: F) -> F:
         streams = streaming or inspect.isasyncgenfunction(function)
-        setattr(function, _MARK, _Marked(name or function.__name__, streams))
+        setattr(function, _MARK, _Marked(name or function.__name__, streams, read_only))
         return function
 
     return mark if method is None else mark(method)
@@ -99,11 +113,16 @@ class RpcStream:
         return True
 
 
-async def answer_call(agent: object, call: RpcCall, watcher: Watcher) -> None:
-    """Run one call and send its answer."""
+async def answer_call(
+    agent: Agent, call: RpcCall, watcher: Watcher, connection: Connection
+) -> None:
+    """Run one call, if it may be made, and send its answer."""
     stream = RpcStream(call.id, watcher.send)
     try:
+        await _demand(agent, call, connection)
         await _run(agent, call, stream, gone=lambda: watcher.gone)
+    except NotAllowed as refused:
+        stream.error(str(refused))
     except Exception as error:
         log.info("a call failed", exc_info=error, extra={"action": f"rpc:{call.method}"})
         stream.error(json.error_text(error))
@@ -112,6 +131,22 @@ async def answer_call(agent: object, call: RpcCall, watcher: Watcher) -> None:
             raise
         log.info("a call failed", exc_info=True, extra={"action": f"rpc:{call.method}"})
         stream.error("Unknown error occurred")
+
+
+async def _demand(agent: Agent, call: RpcCall, connection: Connection) -> None:
+    found = rpc_methods(type(agent)).get(call.method)
+    if found is None:
+        return  # `_run` says so
+    first: Any = call.args[0] if call.args else None
+    subject = Subject(
+        read_only=connection.readonly,
+        method=call.method,
+        input=call.args,
+        message_id=first if isinstance(first, str) and call.method == CHOOSES_BRANCH else None,
+        looks=getattr(found, _MARK).read_only,
+    )
+    action = "branch" if call.method == CHOOSES_BRANCH else "call"
+    await demand(agent, action, connection.principal, subject)
 
 
 async def _run(

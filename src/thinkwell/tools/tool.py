@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
+from thinkwell.core.authority import Approvers
 from thinkwell.core.errors import ToolDefinitionError
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.docstring import summary
@@ -66,6 +67,8 @@ class Tool:
     """Whether `execute` would hold up the event loop and so runs in a thread."""
     needs_approval: NeedsApproval = False
     """Whether somebody has to allow a call first; a function of the validated input decides."""
+    approvers: Approvers | None = None
+    """Who may approve or answer its calls, instead of whoever asked; None: the agent decides."""
     to_model_output: ToModelOutput | None = None
     """What the model reads of a stored output, if not the output itself."""
     enabled: Callable[[], bool] | None = None
@@ -108,6 +111,7 @@ class ToolOptions(TypedDict, total=False):
     effect: Effect
     timeout: float | None
     needs_approval: NeedsApproval
+    approvers: Approvers | None
     to_model_output: ToModelOutput | None
     enabled: Callable[[], bool] | None
     title: str | None
@@ -124,6 +128,7 @@ class _Mark:
     timeout: float | None = None
     inline: bool = False
     needs_approval: NeedsApproval = False
+    approvers: Approvers | None = None
     to_model_output: ToModelOutput | None = None
     enabled: Callable[[], bool] | None = None
     title: str | None = None
@@ -302,6 +307,7 @@ def _make(
         timeout=mark.timeout,
         blocking=_is_blocking(function, inline=mark.inline),
         needs_approval=mark.needs_approval,
+        approvers=mark.approvers,
         to_model_output=mark.to_model_output,
         enabled=mark.enabled,
         title=mark.title,

@@ -1,0 +1,119 @@
+"""An answer that a client gives: which call it means, whether it may, then it is applied.
+
+What the answer is about comes from what is stored, never from the client. It counts for that one
+message only: a call of the same id elsewhere, stored meanwhile, is not meant (providers use ids
+again).
+"""
+
+from __future__ import annotations
+
+import logging
+from inspect import isawaitable
+from typing import Any
+
+import msgspec
+
+from thinkwell.agent.authority import NotAllowed, demand
+from thinkwell.agent.chat_request import Asker
+from thinkwell.agent.interactions import Answer, find_stored_call
+from thinkwell.agent.turns import Turns
+from thinkwell.core.authority import Approvers, Subject
+from thinkwell.core.principal import Principal
+from thinkwell.journal.turns import TurnRecord, answering_turn
+from thinkwell.messages.message import Part, UIMessage, tool_name
+from thinkwell.tools.tool import Tool, as_tool
+
+log = logging.getLogger("thinkwell.agent")
+
+
+class Meant(msgspec.Struct, frozen=True):
+    """The call an answer is for."""
+
+    message: UIMessage
+    part: Part
+    turn: TurnRecord | None
+
+
+class AnswerRefused(NotAllowed):
+    """Whoever answered may not; `message` is how things stand."""
+
+    def __init__(self, subject: Subject, message: UIMessage) -> None:
+        super().__init__(subject)
+        self.message = message
+
+
+async def answer_as_client(
+    turns: Turns, answer: Answer, asker: Asker, *, origin: str | None = None
+) -> bool:
+    """Apply a client's answer. False if nothing waited for it; raises `AnswerRefused`."""
+    meant = await _find(turns, answer.tool_call_id)
+    if meant is None:
+        return False
+    subject = Subject(
+        read_only=asker.read_only,
+        asker=None if meant.turn is None else meant.turn.principal,
+        request_id=None if meant.turn is None else meant.turn.request_id,
+        message_id=meant.message["id"],
+        tool_call_id=answer.tool_call_id,
+        tool_name=tool_name(meant.part),
+        input=meant.part.get("input"),
+    )
+    action = "answer" if answer.outcome == "client" else "approve"
+    try:
+        named = await _names(turns, asker.principal, subject)
+        subject = msgspec.structs.replace(subject, named=named)
+        await demand(turns.parts.agent_ref, action, asker.principal, subject)
+    except NotAllowed as refused:
+        raise AnswerRefused(subject, meant.message) from refused
+    allowed = msgspec.structs.replace(
+        answer, message_id=meant.message["id"], by=asker.principal, by_client=True
+    )
+    return await turns.answer(allowed, origin=origin)
+
+
+async def _find(turns: Turns, tool_call_id: str) -> Meant | None:
+    running, parts = turns.running, turns.parts
+    if running is not None and not running.stored:
+        part = running.fold.tool_call(tool_call_id)
+        if part is not None:
+            return Meant(running.fold.snapshot(), part, running.record)
+    found = await find_stored_call(parts.store, parts, tool_call_id)
+    if found is None:
+        return None
+    turn = await answering_turn(parts.store, parts.owner.agent_id, found.message["id"])
+    return Meant(found.message, found.part, turn)
+
+
+async def _names(turns: Turns, principal: Principal | None, subject: Subject) -> bool | None:
+    """Whether the tool names whoever asks; None if it leaves that to the agent."""
+    tool = await _find_tool(turns, subject.tool_name or "")
+    if tool is None or tool.approvers is None:
+        return None
+    try:
+        return await is_named(tool.approvers, principal, subject)
+    except Exception:
+        log.exception("approvers failed, so nobody is named", extra={"tool": tool.name})
+        return False
+
+
+async def is_named(approvers: Approvers, principal: Principal | None, subject: Subject) -> bool:
+    """Whether a tool's `approvers` let them decide."""
+    if isinstance(approvers, str):
+        return principal is not None and principal.id == approvers
+    if callable(approvers):
+        answer: Any = approvers(principal, subject)
+        return bool(await answer if isawaitable(answer) else answer)
+    return principal is not None and principal.id in approvers
+
+
+async def _find_tool(turns: Turns, name: str) -> Tool | None:
+    """The tool as the agent has it now, switched on or not."""
+    parts = turns.parts
+    in_scope = parts.scopes.find_tool(name)
+    if in_scope is not None:
+        return in_scope.tool
+    if name in parts.own_tools:
+        return parts.own_tools[name]
+    given: Any = parts.agent.get_tools()
+    given = await given if isawaitable(given) else given
+    return as_tool(given[name]) if name in given else None

@@ -1,0 +1,72 @@
+"""Who decided: one row for every answer from outside that was applied, written with its effect."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.principal import Principal
+from thinkwell.store.base import Reader, Transaction
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """A person's yes or no, or the result of a client tool."""
+
+    turn: str | None
+    """The turn whose call it was."""
+    message_id: str
+    tool_call_id: str
+    tool_name: str
+    action: Literal["answer", "approve"]
+    approved: bool | None
+    """Of an approval."""
+    reason: str | None
+    principal: Principal | None
+    """Who decided, as `auth` said."""
+    by_client: bool
+    """Whether it came from a client; else the app's own code decided."""
+
+
+async def record_decision(
+    tx: Transaction, agent_id: str, decision: Decision, *, now: float
+) -> None:
+    """Keep a decision, in the transaction that applies it."""
+    await tx.execute(
+        "record_decision",
+        {
+            "agent": agent_id,
+            "turn": decision.turn,
+            "message_id": decision.message_id,
+            "tool_call_id": decision.tool_call_id,
+            "tool_name": decision.tool_name,
+            "action": decision.action,
+            "approved": None if decision.approved is None else int(decision.approved),
+            "reason": decision.reason,
+            "principal": None if decision.principal is None else json.dumps(decision.principal),
+            "by_client": int(decision.by_client),
+            "decided_at": now,
+        },
+    )
+
+
+async def decisions_of(reader: Reader, agent_id: str) -> list[Decision]:
+    """Every decision about calls of an agent, the first one first."""
+    rows = await reader.fetch_all("decisions_of", {"agent": agent_id})
+    return [_from_row(row) for row in rows]
+
+
+def _from_row(row: Any) -> Decision:
+    approved, principal = row["approved"], row["principal"]
+    return Decision(
+        turn=row["turn"],
+        message_id=row["message_id"],
+        tool_call_id=row["tool_call_id"],
+        tool_name=row["tool_name"],
+        action=row["action"],
+        approved=None if approved is None else bool(approved),
+        reason=row["reason"],
+        principal=None if principal is None else msgspec.convert(json.loads(principal), Principal),
+        by_client=bool(row["by_client"]),
+    )
