@@ -54,7 +54,7 @@ class _Sink:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def send(self, frames: Sequence[str]) -> None:
+    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
         self._client.take(frames)
 
     def close(self, code: int, reason: str) -> None:

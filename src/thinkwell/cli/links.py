@@ -111,7 +111,7 @@ class _Inbox:
     def __init__(self) -> None:
         self.frames: asyncio.Queue[str | LinkError] = asyncio.Queue()
 
-    def send(self, frames: Sequence[str]) -> None:
+    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:  # noqa: ARG002
         for text in frames:
             self.frames.put_nowait(text)
 

@@ -43,8 +43,11 @@ class FrameSink(Protocol):
     The same as `live.watchers.Sink`: the host hands it through.
     """
 
-    def send(self, frames: Sequence[str]) -> None:
-        """Take frame texts, in order."""
+    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
+        """Take frame texts, in order.
+
+        `apart`: they may leave only when the client has dealt with everything before them.
+        """
         ...
 
     def close(self, code: int, reason: str) -> None:

@@ -139,7 +139,9 @@ class Live:
             return
         audience = frozenset(self.watchers)  # whoever connects from here on has seen no stream
         if record.status != "skipped" and record.stop_reason != "cleared":
-            await self._show_result()
+            # The words of a continuation belong to a message that stock clients know by another id
+            # while they stream: until they have read them, they would show them twice.
+            await self._show_result(apart=record.continuation)
         saw = audience if stream is not None and stream.flows else frozenset[Watcher]()
         self._send_end(record, error, origin, saw)
         self._release(ended=record.request_id)
@@ -223,11 +225,11 @@ class Live:
         else:
             self.resume_request(watcher, None)
 
-    async def send_transcript(self, but: str | None = None) -> None:
+    async def send_transcript(self, but: str | None = None, *, apart: bool = False) -> None:
         """Show everybody the transcript, except the connection that knows it."""
         self._changes += 1
         if any(watcher.id != but for watcher in self.watchers):
-            self.watchers.show(await self._newest_transcript(), but=but)
+            self.watchers.show(await self._newest_transcript(), but=but, apart=apart)
 
     async def show_asker(self, request_id: str) -> None:
         """Show the transcript to the connection that asked for a turn.
@@ -271,10 +273,10 @@ class Live:
         if self._recovering == record.request_id:  # caught up, and nothing new comes yet
             watcher.send(encode.chat_recovering(True, self._recovering))
 
-    async def _show_result(self) -> None:
+    async def _show_result(self, *, apart: bool) -> None:
         """The transcript to all; one that cannot be read must not keep the end from clients."""
         try:
-            await self.send_transcript()
+            await self.send_transcript(apart=apart)
         except StoreError:
             log.exception("the transcript could not be read", extra={"action": "ended"})
 

@@ -13,8 +13,11 @@ from thinkwell.wire import encode
 class Sink(Protocol):
     """The way to one client. Contract: never blocks, never raises."""
 
-    def send(self, frames: Sequence[str]) -> None:
-        """Take frame texts, in order."""
+    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
+        """Take frame texts, in order.
+
+        `apart`: they may leave only when the client has dealt with everything before them.
+        """
         ...
 
     def close(self, code: int, reason: str) -> None:
@@ -105,13 +108,13 @@ class Watchers:
         """The connection with that id."""
         return None if connection_id is None else self._by_id.get(connection_id)
 
-    def show(self, transcript: Transcript, *, but: str | None = None) -> None:
+    def show(self, transcript: Transcript, *, but: str | None = None, apart: bool = False) -> None:
         """Have all show a transcript, except one."""
         frame = encode.chat_messages(transcript.messages)
         for watcher in self:
             if watcher.id != but:
                 watcher.shown = transcript
-                watcher.send(frame)
+                watcher.sink.send((frame,), apart=apart)
 
     def send(
         self,

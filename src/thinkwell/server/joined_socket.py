@@ -1,8 +1,11 @@
-"""uvicorn's WebSocket with two additions: several texts in one write, and an end that comes.
+"""uvicorn's WebSocket and more: several texts in one write, a pause, and an end that comes.
 
 A stream is many small frames. ASGI sends them one by one, and each costs the server more than the
 text itself. An app that finds `EXTENSION` among the extensions of its scope may send
 `{"type": "websocket.send", "texts": [...]}`; with every other server it sends one text at a time.
+
+A message of the type `PAUSE` is done when the client has read everything before it: a ping goes out
+and its answer comes back. Whatever follows is a read of its own, however a network joins writes.
 
 A transport is closed only once its buffer is empty, and a client that reads nothing never lets that
 happen: it would keep megabytes and a descriptor for ever. So a socket that is over is aborted after
@@ -15,18 +18,22 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from thinkwell.server.outbox import ABORT, EXTENSION
+from thinkwell.server.outbox import ABORT, EXTENSION, PAUSE
 
 LINGER = 15.0
 """Seconds a socket that is over gets to take what is left; longer than uvicorn waits for the other
 side of a closing handshake.
 """
+LONGEST_PAUSE = 5.0
+"""Seconds after which a client that answers no ping gets the rest all the same."""
 
+_PAUSE = b"thinkwell.pause"
 _TEXT = 0x81
 """First byte of a frame: the last and only one of a text message."""
 _SHORT = [bytes([_TEXT, length]) for length in range(126)]
@@ -37,15 +44,26 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
 
     _last_call: asyncio.TimerHandle | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._read_up = asyncio.Event()
+
     def handle_connect(self, event: Any) -> None:
         """Announce the extensions; several texts only where frames are not compressed."""
         super().handle_connect(event)
         if self.close_sent:
             return
         extensions = cast("Any", self.scope)["extensions"]
-        extensions[ABORT] = {}
+        extensions[ABORT] = extensions[PAUSE] = {}
         if not self.conn.extensions:
             extensions[EXTENSION] = {}
+
+    def handle_pong(self, event: Any) -> None:
+        """The client has read what went before a ping: ours, or one of uvicorn's."""
+        if bytes(event.data) == _PAUSE:
+            self._read_up.set()
+        else:
+            super().handle_pong(event)
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         """The app is done with the socket."""
@@ -60,6 +78,7 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The transport is gone."""
         super().connection_lost(exc)
+        self._read_up.set()
         if self._last_call is not None:
             self._last_call.cancel()
 
@@ -68,18 +87,32 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
             self._last_call = self.loop.call_later(LINGER, self.transport.abort)
 
     async def send(self, message: Any) -> None:
-        """Send one ASGI message, or several texts at once; or drop the connection."""
-        if message["type"] == ABORT:
+        """Send one ASGI message, or several texts at once; wait for the client, or drop it."""
+        kind, texts = message["type"], message.get("texts")
+        if kind in (PAUSE, "websocket.send"):
+            await self._may_write()
+        if kind == ABORT:
             self.transport.abort()
-            return
-        texts = message.get("texts")
-        if texts is None:
+        elif kind == PAUSE:
+            await self._pause()
+        elif texts is None:
             await super().send(message)
-            return
+        else:
+            self.transport.write(join_frames(texts))
+
+    async def _may_write(self) -> None:
+        """Raise if the socket is over: by the client, or because it broke the rules."""
         await self.writable.wait()
         if self.disconnected or self.close_sent or self.transport.is_closing():
             raise ClientDisconnected
-        self.transport.write(join_frames(texts))
+
+    async def _pause(self) -> None:
+        self._read_up.clear()
+        self.conn.send_ping(_PAUSE)
+        self.transport.write(b"".join(self.conn.data_to_send()))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_PAUSE):
+                await self._read_up.wait()
 
 
 def join_frames(texts: Sequence[str]) -> bytes:

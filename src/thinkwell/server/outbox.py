@@ -3,6 +3,10 @@
 An outbox is the `FrameSink` the host gets: it never blocks and never raises. `write` is the body
 of the connection's writer task. A client that cannot keep up is cut off instead of filling the
 memory; its agent goes on and the client resumes from the journal when it reconnects.
+
+What is sent together may leave in one write; what was sent apart waits until the client has dealt
+with all before it. Some clients (Node's) hand on all frames of one read before any code that one of
+them woke up has run; a transcript there is overwritten by the chunks in front of it.
 """
 
 from __future__ import annotations
@@ -17,6 +21,10 @@ EXTENSION = "thinkwell.texts"
 """In the scope's extensions: the server takes several texts in one message."""
 ABORT = "thinkwell.abort"
 """In the scope's extensions: a message of this type drops the connection, whatever waits in it."""
+PAUSE = "thinkwell.pause"
+"""In the scope's extensions: a message of this type is sent once the client has read all before."""
+PAUSE_ELSEWHERE = 0.05
+"""Seconds between what must stay apart, where the server cannot tell what a client has read."""
 MOST_JOINED = 64
 MAX_FRAMES = 10_000
 MAX_CHARACTERS = 8 * 1024 * 1024
@@ -27,6 +35,8 @@ class Outbox:
 
     def __init__(self) -> None:
         self._frames: deque[str] = deque()
+        self._sizes: deque[int] = deque()
+        """How many of the frames belong together; 0 is a pause."""
         self._characters = 0
         self._most_frames = self._most_characters = 0
         self._filled = asyncio.Event()
@@ -35,9 +45,9 @@ class Outbox:
         self.overflowed = asyncio.Event()
         """Set once the client is too far behind; nothing is queued from then on."""
 
-    def send(self, frames: Sequence[str]) -> None:
+    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
         """Queue frames behind the ones that wait already."""
-        if self._closed or self._farewell is not None:
+        if self._closed or self._farewell is not None or not frames:
             return
         count, size = len(frames), sum(map(len, frames))
         if not self._frames:
@@ -46,6 +56,7 @@ class Outbox:
             self._most_frames = max(self._most_frames, count)
             self._most_characters = max(self._most_characters, size)
         self._frames.extend(frames)
+        self._sizes.extend((0, count) if apart else (count,))
         self._characters += size
         if len(self._frames) > count and self._is_too_much():
             self.discard()
@@ -63,17 +74,24 @@ class Outbox:
         """Drop what waits and take nothing more. Idempotent."""
         self._closed = True
         self._frames.clear()
+        self._sizes.clear()
         self._filled.set()
 
-    async def write(self, send: Send, *, joined: bool = False) -> None:
+    async def write(self, send: Send, *, joined: bool = False, pauses: bool = False) -> None:
         """Send frames in order until the outbox is closed or the socket fails.
 
-        `joined`: the server takes several texts at once.
+        `joined`: the server takes several texts at once. `pauses`: it can tell what was read.
         """
-        frames = self._frames
         while not self._closed:
-            while frames:
-                await send(self._next(joined=joined))
+            while self._sizes:
+                if self._sizes[0]:
+                    await send(self._next(joined=joined))
+                    continue
+                self._sizes.popleft()
+                if pauses:
+                    await send({"type": PAUSE})
+                else:
+                    await asyncio.sleep(PAUSE_ELSEWHERE)
             if self._farewell is not None:
                 code, reason = self._farewell
                 await send({"type": "websocket.close", "code": code, "reason": reason})
@@ -92,11 +110,12 @@ class Outbox:
         return frames > MAX_FRAMES or self._characters - self._most_characters > MAX_CHARACTERS
 
     def _next(self, *, joined: bool) -> Message:
-        frames = self._frames
-        if not joined or len(frames) == 1:
-            frame = frames.popleft()
-            self._characters -= len(frame)
-            return {"type": "websocket.send", "text": frame}
-        batch = [frames.popleft() for _ in range(min(len(frames), MOST_JOINED))]
+        count = min(self._sizes[0], MOST_JOINED) if joined else 1
+        batch = [self._frames.popleft() for _ in range(count)]
         self._characters -= sum(map(len, batch))
+        self._sizes[0] -= count
+        if not self._sizes[0]:
+            self._sizes.popleft()
+        if count == 1:
+            return {"type": "websocket.send", "text": batch[0]}
         return {"type": "websocket.send", "texts": batch}

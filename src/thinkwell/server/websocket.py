@@ -29,7 +29,7 @@ from thinkwell.server.access import Admitted, Denied
 from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import Call, Send
 from thinkwell.server.edge import Edge, agent_request
-from thinkwell.server.outbox import ABORT, EXTENSION, Outbox
+from thinkwell.server.outbox import ABORT, EXTENSION, PAUSE, Outbox
 from thinkwell.server.routing import Route, RouteMatch, UnknownClass
 
 log = logging.getLogger("thinkwell.server")
@@ -172,7 +172,8 @@ def _is_too_big(data: str | bytes, limit: int) -> bool:
 async def _write(outbox: Outbox, call: Call) -> None:
     # ASGI servers raise an OSError when the client has gone; the reader hears of it as well.
     with suppress(OSError):
-        await outbox.write(call.send, joined=EXTENSION in call.scope.get("extensions", {}))
+        can = call.scope.get("extensions", {})
+        await outbox.write(call.send, joined=EXTENSION in can, pauses=PAUSE in can)
 
 
 async def _cut_off(call: Call) -> None:

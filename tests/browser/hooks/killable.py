@@ -14,6 +14,7 @@ from pathlib import Path
 from playwright.async_api import Browser
 
 from tests.browser.hooks.site import Site
+from tests.browser.hooks.tab import Tab, new_tabs
 from tests.crash.process import ROOT, Server, World
 
 
@@ -39,11 +40,11 @@ class SiteProcess(Server):
         return self._process
 
 
-class KillableSite(Site):
+class KillableSite(Site[Tab]):
     """A site whose server dies and comes back while pages look at it."""
 
     def __init__(self, browser: Browser, folder: Path) -> None:
-        super().__init__(browser)
+        super().__init__(new_tabs(browser))
         self.world = World(folder)
         self.stack.push_async_callback(self.world.end)
 

@@ -1,4 +1,5 @@
-"""A line between browser and server that a test can cut, and that can make sockets wait.
+"""A line between browser and server that a test can cut, and that can make sockets wait or join
+what comes shortly after another.
 
 The browser keeps one address while the server behind it comes and goes, as behind a load balancer.
 """
@@ -6,6 +7,7 @@ The browser keeps one address while the server behind it comes and goes, as behi
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -21,6 +23,8 @@ class Relay:
         self.sockets_pass = asyncio.Event()
         """Cleared: a WebSocket is accepted and then waits, as on a bad line."""
         self.sockets_pass.set()
+        self.joins = 0.0
+        """Seconds the line holds what the server says, so that it comes in one piece."""
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,10 +92,28 @@ class Relay:
         self._ends.add(ahead)
         try:
             ahead.write(first)
-            await asyncio.gather(_copy(reader, ahead), _copy(behind, writer))
+            await asyncio.gather(_copy(reader, ahead), self._copy_joined(behind, writer))
         finally:
             self._ends.discard(ahead)
             ahead.close()
+
+    async def _copy_joined(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter
+    ) -> None:
+        if not self.joins:
+            await _copy(source, target)
+            return
+        try:
+            while data := await source.read(65536):
+                until = asyncio.get_running_loop().time() + self.joins
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(until):
+                        while more := await source.read(65536):
+                            data += more
+                target.write(data)
+                await target.drain()
+        finally:
+            target.close()
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -8,13 +8,14 @@ fixture: `ScriptedSite` for a model that says what the test wrote down, `killabl
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 from urllib.parse import urlencode
 
-from playwright.async_api import Browser, BrowserContext
+from playwright.async_api import Browser
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -23,7 +24,7 @@ from starlette.staticfiles import StaticFiles
 
 from tests.browser import agents
 from tests.browser.hooks.relay import Relay
-from tests.browser.hooks.tab import Tab
+from tests.browser.hooks.tab import AnyTab, Tab, new_tabs
 from tests.wire.serving import serving
 from thinkwell import App
 from thinkwell.testing import ScriptedModel
@@ -32,20 +33,23 @@ DIST = Path(__file__).parent / "dist"
 INSIDE = "/inside"
 
 
-class Site:
-    """The browser's side of one test: a relay, and tabs that share cookies and storage."""
+AnyTabT = TypeVar("AnyTabT", bound=AnyTab)
+OpenTab = Callable[[str, str], Awaitable[AnyTabT]]
+"""Opens one of the bundles at an address."""
 
-    def __init__(self, browser: Browser) -> None:
-        self._browser = browser
-        self._context: BrowserContext | None = None
+
+class Site(Generic[AnyTabT]):
+    """The clients' side of one test: a relay, and tabs."""
+
+    def __init__(self, open_tab: OpenTab[AnyTabT]) -> None:
+        self._open_tab = open_tab
         self.stack = AsyncExitStack()
         self.relay = Relay()
-        self.tabs: list[Tab] = []
+        self.tabs: list[AnyTabT] = []
 
     async def __aenter__(self) -> Self:
         await self.stack.enter_async_context(self.relay)
         await self.serve()
-        self._context = await self._browser.new_context()
         return self
 
     async def __aexit__(
@@ -55,8 +59,8 @@ class Site:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if self._context is not None:
-                await self._context.close()
+            for tab in self.tabs:
+                await tab.close()
             assert [problem for tab in self.tabs for problem in tab.problems] == []
         finally:
             await self.stack.aclose()
@@ -65,13 +69,11 @@ class Site:
         """Start a server and point the relay at it."""
         raise NotImplementedError
 
-    async def tab(self, bundle: str, **settings: str) -> Tab:
+    async def tab(self, bundle: str, **settings: str) -> AnyTabT:
         """A new tab with one of the bare pages, connected unless the relay holds sockets back."""
-        assert self._context is not None
-        tab = Tab(await self._context.new_page(), bundle)
-        self.tabs.append(tab)
         query = urlencode({"prefix": f"{INSIDE.strip('/')}/agents", **settings})
-        await tab.page.goto(f"{self.relay.url}/pages/{bundle}?{query}")
+        tab = await self._open_tab(bundle, f"{self.relay.url}/pages/{bundle}?{query}")
+        self.tabs.append(tab)
         if self.relay.sockets_pass.is_set():
             await tab.connected()
         return tab
@@ -84,22 +86,22 @@ class Site:
             while self.relay.sockets == before:
                 await asyncio.sleep(0.01)
 
-    async def everywhere(self, tab: Tab, *bubbles: str) -> None:
+    async def everywhere(self, tab: AnyTabT, *bubbles: str) -> None:
         """The same bubbles and rest: in this tab, in a new one, and after a reload."""
         await tab.rests_with(*bubbles)
         other = await self.tab(tab.bundle)
         await other.rests_with(*bubbles)
-        await other.page.close()
+        await other.close()
         await tab.rests_with(*bubbles)  # still: nothing came late
-        await tab.page.reload()
+        await tab.reload()
         await tab.rests_with(*bubbles)
 
 
-class ScriptedSite(Site):
+class AnyScriptedSite(Site[AnyTabT]):
     """The server runs in the loop of the test; its model says what the test wrote down."""
 
-    def __init__(self, browser: Browser) -> None:
-        super().__init__(browser)
+    def __init__(self, open_tab: OpenTab[AnyTabT]) -> None:
+        super().__init__(open_tab)
         self.model = ScriptedModel()
         self.inside = agents.Inside()
         """What the agents of this test share with it."""
@@ -114,6 +116,13 @@ class ScriptedSite(Site):
         """Wait until that many turns are over on the server."""
         async with asyncio.timeout(30), self.inside.changed:
             await self.inside.changed.wait_for(lambda: len(self.inside.ends) >= count)
+
+
+class ScriptedSite(AnyScriptedSite[Tab]):
+    """The same, looked at with a browser whose tabs share cookies and storage."""
+
+    def __init__(self, browser: Browser) -> None:
+        super().__init__(new_tabs(browser))
 
 
 def around(app: App) -> Starlette:

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
-from playwright.async_api import ConsoleMessage, Locator, Page, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
 
 LOST_LINE = "WebSocket connection to"
 """How Chromium complains about a socket that was cut off."""
+
+
+class AnyTab(Protocol):
+    """What a scenario does with a tab, whatever it runs in."""
+
+    bundle: str
+    problems: list[str]
+
+    def forgive(self, *texts: str) -> None: ...
+    async def connected(self) -> None: ...
+    async def say(self, words: str) -> None: ...
+    async def press(self, name: str) -> None: ...
+    async def shows(self, *bubbles: str) -> None: ...
+    async def rests_with(self, *bubbles: str) -> None: ...
+    async def status_is(self, status: str) -> None: ...
+    async def reload(self) -> None: ...
+    async def close(self) -> None: ...
 
 
 class Tab:
@@ -77,6 +95,29 @@ class Tab:
     async def label(self, name: str) -> str:
         return await self.page.get_by_label(name).inner_text()
 
+    async def status_is(self, status: str) -> None:
+        await expect(self.status).to_have_text(status)
+
+    async def reload(self) -> None:
+        await self.page.reload()
+
+    async def close(self) -> None:
+        await self.page.close()
+
     async def run(self, script: str, argument: Any = None) -> Any:
         """Run a script in the page and give its value."""
         return await self.page.evaluate(script, argument)
+
+
+def new_tabs(browser: Browser) -> Callable[[str, str], Awaitable[Tab]]:
+    """Opens tabs that share cookies and storage; they end with the connection to the browser."""
+    contexts: list[BrowserContext] = []
+
+    async def open_tab(bundle: str, url: str) -> Tab:
+        if not contexts:
+            contexts.append(await browser.new_context())
+        tab = Tab(await contexts[0].new_page(), bundle)
+        await tab.page.goto(url)
+        return tab
+
+    return open_tab

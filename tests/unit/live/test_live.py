@@ -26,7 +26,7 @@ class Tab:
         self.frames: list[dict[str, Any]] = []
         self.watcher = Watcher(name, self)
 
-    def send(self, frames: Sequence[str]) -> None:
+    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
         self.frames.extend(json.loads(text) for text in frames)
 
     def close(self, code: int, reason: str) -> None:

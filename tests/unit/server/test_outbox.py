@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.server.fakes import running
 from thinkwell.server import outbox
-from thinkwell.server.outbox import Outbox
+from thinkwell.server.outbox import PAUSE, Outbox
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +118,46 @@ async def test_a_server_that_can_gets_several_texts_at_once():
     box.close(1000, "")
     await box.write(send, joined=True)
     assert sent[0] == {"type": "websocket.send", "texts": ["a", "b", "c"]}
+
+
+async def test_only_what_was_sent_together_leaves_together():
+    """DESIGN §8.14: chunks share a write; the transcript and the end have one each."""
+    box, sent = Outbox(), list[dict[str, Any]]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    box.send(["chunk", "chunk"])
+    box.send(["transcript"])
+    box.send(["end"])
+    box.close(1000, "")
+    await box.write(send, joined=True)
+    assert [m.get("texts", m.get("text")) for m in sent[:-1]] == [
+        ["chunk", "chunk"],
+        "transcript",
+        "end",
+    ]
+
+
+async def test_what_is_sent_apart_waits_for_the_client():
+    box, sent, has_read = Outbox(), list[str](), asyncio.Event()
+
+    async def send(message: Any) -> None:
+        sent.append(message.get("text", message["type"]))
+        if message["type"] == PAUSE:
+            await has_read.wait()
+
+    box.send(["chunk"])
+    box.send(["transcript"], apart=True)
+    box.send(["end"])
+    box.close(1000, "")
+    async with running(box.write(send, pauses=True)) as writing:
+        while PAUSE not in sent:
+            await asyncio.sleep(0)
+        assert sent == ["chunk", PAUSE]
+        has_read.set()
+        await writing
+    assert sent == ["chunk", PAUSE, "transcript", "end", "websocket.close"]
 
 
 async def test_a_closed_outbox_takes_nothing():

@@ -1,0 +1,82 @@
+"""Frames that arrive in one piece, through the unmodified hooks (DESIGN §8.14).
+
+Node dispatches the frames of one read without a turn of the microtask queue in between. The line
+joins whatever the server says within 5 ms, as networks do; each scenario runs ten times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from tests.browser.hooks.node_tab import NodeTab, node_windows
+from tests.browser.hooks.script import FIRST, MARKS, SECOND, speech
+from tests.browser.hooks.site import AnyScriptedSite
+from thinkwell.testing import Gate, call
+
+pytestmark = MARKS
+
+TEN_TIMES = range(10)
+HOOKS = "ai-chat"
+PLACE = 'get_place output-available {} "Oslo"'
+JOINED = 0.005
+LINES = [("undici", 0.0), ("undici", JOINED), ("ws", JOINED)]
+"""Node's WebSocket and the package `ws`; and for how long the line joins what the server says."""
+
+RaceSite = AnyScriptedSite[NodeTab]
+
+
+@pytest.fixture(params=LINES, ids=["undici", "undici-joined", "ws-joined"])
+async def site(request: pytest.FixtureRequest) -> AsyncIterator[RaceSite]:
+    socket, joins = request.param
+    async with node_windows(socket) as windows, AnyScriptedSite(windows.tab) as site:
+        site.relay.joins = joins
+        yield site
+        site.model.assert_complete()
+
+
+async def ten_times(
+    site: RaceSite, scenario: Callable[[NodeTab], Awaitable[object]], *bubbles: str
+) -> None:
+    """The scenario ends with these bubbles every time, and nothing comes late."""
+    for run in TEN_TIMES:
+        tab = await site.tab(HOOKS, name=f"run-{run}")
+        await scenario(tab)
+        await tab.rests_with(*bubbles)
+    for tab in site.tabs:
+        await tab.rests_with(*bubbles)
+
+
+async def test_a_plain_answer(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add(speech(FIRST, gate, SECOND))
+        await tab.say("hello")
+        await tab.shows("user: hello", f"assistant: {FIRST}")
+        gate.open()
+
+    await ten_times(site, scenario, "user: hello", f"assistant: {FIRST}{SECOND}")
+
+
+async def test_an_answer_that_goes_on_after_a_client_tool_in_one_piece(site: RaceSite):
+    """It may be over before the page has asked for it."""
+
+    async def scenario(tab: NodeTab) -> None:
+        site.model.add([call("get_place")], speech(FIRST))
+        await tab.say("where am I?")
+
+    await ten_times(site, scenario, "user: where am I?", f"assistant: {PLACE} | {FIRST}")
+
+
+async def test_an_answer_that_goes_on_after_a_client_tool_and_ends_in_one_piece(site: RaceSite):
+    """The last words, the transcript and the end: each needs what came before it."""
+
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add([call("get_place")], speech(FIRST, gate, SECOND))
+        await tab.say("where am I?")
+        await tab.says_last(FIRST)
+        gate.open()
+
+    await ten_times(site, scenario, "user: where am I?", f"assistant: {PLACE} | {FIRST}{SECOND}")
