@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from inspect import isawaitable
 from typing import Any, Protocol
 
 import msgspec
@@ -19,6 +18,7 @@ import msgspec
 from thinkwell.agent.tail import Tail
 from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import StoreError
+from thinkwell.core.user_code import call_user
 from thinkwell.journal.turns import TurnRecord, TurnStatus
 from thinkwell.turn.ticket import Ticket
 
@@ -60,9 +60,8 @@ class ChatOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 async def call(function: Callable[..., Any] | None, *arguments: Any) -> None:
     """Call a function that may be async, or missing."""
-    value = None if function is None else function(*arguments)
-    if isawaitable(value):
-        await value
+    if function is not None:
+        await call_user("the callback of chat()", function, *arguments)
 
 
 async def tell_callback(turns: Turns, ticket: Ticket, callback: ChatCallback) -> ChatOutcome:

@@ -29,7 +29,7 @@ class Changes:
         for listener in tuple(self._listeners.values()):
             try:
                 listener()
-            except Exception:  # one listener's bug must not keep the others from hearing
+            except BaseException:  # one listener's bug must not keep the others from hearing
                 log.exception("a listener to changes failed", extra={"action": "changes"})
 
     def subscribe(self, listener: Callable[[], object]) -> Disposer:

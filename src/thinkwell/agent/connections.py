@@ -24,6 +24,7 @@ from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
 from thinkwell.core.tasks import TaskOwner
+from thinkwell.core.user_code import call_user, contained
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.wire import encode
 from thinkwell.wire.decode import decode_frame
@@ -76,12 +77,13 @@ class Connections:
     async def _judge(self, watcher: Watcher, connection: Connection) -> None:
         """What the agent decides about a connection before it is told anything (§2.3)."""
         agent, request = self.agent, connection.request
-        tags = await _answer(agent.get_connection_tags(connection, request))
-        readonly = await _answer(agent.should_connection_be_readonly(connection, request))
-        restrict(connection, readonly=bool(readonly), tags=tuple(tags))
-        watcher.protocol = bool(
-            await _answer(agent.should_send_protocol_messages(connection, request))
-        )
+        with contained("a hook of connections"):
+            tags = await _answer(agent.get_connection_tags(connection, request))
+            readonly = await _answer(agent.should_connection_be_readonly(connection, request))
+            restrict(connection, readonly=bool(readonly), tags=tuple(tags))
+            watcher.protocol = bool(
+                await _answer(agent.should_send_protocol_messages(connection, request))
+            )
 
     def _greet(self, watcher: Watcher, state: StateBox) -> None:
         if not watcher.protocol:
@@ -119,17 +121,17 @@ class Connections:
     async def tell(self, hook: str, connection: Connection, *args: Any) -> None:
         """Call a hook for a connection, unless nobody overrides it, and wait for it."""
         if self.overrides(hook):
-            await self.run(connection, partial(getattr(self.agent, hook), connection, *args))
+            await self.run(connection, partial(getattr(self.agent, hook), connection, *args), hook)
 
     def tell_soon(self, hook: str, *args: Any, connection: Connection | None) -> None:
         """Call a hook in the background, unless nobody overrides it."""
         if self.overrides(hook):
             self.start(connection, partial(getattr(self.agent, hook), *args), hook)
 
-    async def run(self, connection: Connection | None, work: Work) -> None:
+    async def run(self, connection: Connection | None, work: Work, what: str) -> None:
         """Run something for a connection: `agent.caller` is that connection meanwhile."""
         with serving(self._agent_id, connection):
-            await _answer(work())
+            await call_user(what, work)
 
     def start(self, connection: Connection | None, work: Work, what: str) -> asyncio.Task[None]:
         """Run something in the background; what it raises goes to `on_error`."""
@@ -137,14 +139,14 @@ class Connections:
 
     async def _guard(self, connection: Connection | None, work: Work, what: str) -> None:
         try:
-            await self.run(connection, work)
+            await self.run(connection, work, what)
         except Exception as error:
             log.exception("%s failed", what, extra={"action": what, "agent": self._agent_id})
             await self._tell_error(error, connection)
 
     async def _tell_error(self, error: Exception, connection: Connection | None) -> None:
         try:
-            await _answer(self.agent.on_error(error, connection))
+            await call_user("on_error", self.agent.on_error, error, connection)
         except Exception:
             log.exception("on_error failed", extra={"agent": self._agent_id})
 
@@ -206,7 +208,7 @@ class OpenConnection:
         try:
             await demand(self._connections.agent, "state", connection.principal, subject)
             await self._connections.run(
-                connection, partial(self._state.set, frame.state, connection)
+                connection, partial(self._state.set, frame.state, connection), "set_state"
             )
         except NotAllowed as refused:
             self._watcher.send(encode.state_error(str(refused)))

@@ -8,8 +8,7 @@ without chat, goes to `on_request`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.authority import NotAllowed
@@ -18,6 +17,7 @@ from thinkwell.agent.http_chat import join_chat, post_chat, stop_chat
 from thinkwell.agent.http_run import get_run, post_run
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
+from thinkwell.core.user_code import call_user
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
 _Handler: TypeAlias = Callable[[Turns, Visit], Awaitable[HttpResponse]]
@@ -58,8 +58,8 @@ async def handle_agent_request(
 
 
 async def _may_only_look(agent: Agent, request: HttpRequest) -> bool:
-    answer: Any = agent.should_request_be_readonly(request)
-    return bool(await answer if isawaitable(answer) else answer)
+    ask = agent.should_request_be_readonly
+    return bool(await call_user("should_request_be_readonly", ask, request))
 
 
 def _own_route(path: str) -> _Own | None:
@@ -94,8 +94,7 @@ async def _join(turns: Turns, visit: Visit) -> HttpResponse:
 
 
 async def _ask_app(agent: Agent, request: HttpRequest) -> HttpResponse:
-    value: Any = agent.on_request(request)
-    value = await value if isawaitable(value) else value
+    value = await call_user("on_request", agent.on_request, request)
     match value:
         case HttpResponse():
             return value

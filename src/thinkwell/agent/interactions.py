@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from inspect import isawaitable
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from thinkwell.agent.behalf import asking_for
 from thinkwell.core import json
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
+from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import ToolOutcome, ToolResultContext
 from thinkwell.journal.decisions import Decision, record_decision
 from thinkwell.journal.turns import TurnRecord, answering_turn, newest_turn
@@ -267,8 +267,7 @@ async def waits_for_outside(parts: Parts, running: RunningTurn | None) -> bool:
 async def _client_tool_names(parts: Parts) -> set[str]:
     """Tools that clients answer: declared by the agent without a function, or by the client."""
     newest = await newest_turn(parts.store, parts.owner.agent_id)
-    given: Any = parts.agent.get_tools()
-    given = await given if isawaitable(given) else given
+    given = await call_user("get_tools", parts.agent.get_tools)
     tools = {**parts.own_tools, **{name: as_tool(value) for name, value in given.items()}}
     declared = () if newest is None else newest.client_tools
     names = {name for name, tool in tools.items() if tool.is_client}

@@ -13,6 +13,7 @@ from inspect import isawaitable
 from typing import Any, TypeVar, cast
 
 from thinkwell.core.signal import Disposer
+from thinkwell.core.user_code import call_user
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.scope_registry import ScopeRegistry
 
@@ -52,8 +53,7 @@ async def use(agent: A, plugin: Callable[[A], Any]) -> Cleanup | None:
     disposers: list[Disposer] = []
     token = _registered.set(disposers)
     try:
-        value = plugin(agent)
-        value = await value if isawaitable(value) else value
+        value = await call_user("a plugin", plugin, agent)
     except BaseException:
         Cleanup(disposers)()
         raise

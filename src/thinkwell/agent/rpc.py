@@ -6,7 +6,6 @@ what a method raises is its answer too, and is logged.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Mapping
@@ -19,8 +18,8 @@ import msgspec
 from thinkwell.agent.authority import NotAllowed, demand
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
-from thinkwell.core.errors import AbortTurn, AgentDefinitionError, FailTurn
-from thinkwell.core.tasks import is_cancelled
+from thinkwell.core.errors import AbortTurn, AgentDefinitionError, FailTurn, UserCodeError
+from thinkwell.core.user_code import contained
 from thinkwell.wire import encode
 
 if TYPE_CHECKING:
@@ -119,18 +118,17 @@ async def answer_call(
     """Run one call, if it may be made, and send its answer."""
     stream = RpcStream(call.id, watcher.send)
     try:
-        await _demand(agent, call, connection)
-        await _run(agent, call, stream, gone=lambda: watcher.gone)
+        with contained(f"rpc {call.method!r}"):
+            await _demand(agent, call, connection)
+            await _run(agent, call, stream, gone=lambda: watcher.gone)
     except NotAllowed as refused:
         stream.error(str(refused))
+    except (UserCodeError, AbortTurn, FailTurn):
+        log.info("a call failed", exc_info=True, extra={"action": f"rpc:{call.method}"})
+        stream.error("Unknown error occurred")
     except Exception as error:
         log.info("a call failed", exc_info=error, extra={"action": f"rpc:{call.method}"})
         stream.error(json.error_text(error))
-    except (AbortTurn, FailTurn, asyncio.CancelledError):
-        if is_cancelled():
-            raise
-        log.info("a call failed", exc_info=True, extra={"action": f"rpc:{call.method}"})
-        stream.error("Unknown error occurred")
 
 
 async def _demand(agent: Agent, call: RpcCall, connection: Connection) -> None:

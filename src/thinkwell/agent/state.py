@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from typing import Any, Literal, Protocol, TypeAlias
 
 from thinkwell.agent.behalf import asking_for
@@ -15,6 +14,7 @@ from thinkwell.agent.connection import Connection
 from thinkwell.core import json
 from thinkwell.core.errors import ReadonlyError
 from thinkwell.core.tasks import run_to_the_end
+from thinkwell.core.user_code import call_user
 from thinkwell.store.base import Transaction
 
 log = logging.getLogger("thinkwell.agent")
@@ -79,9 +79,8 @@ class StateBox:
             raise ReadonlyError  # whoever only may look cannot do it through a turn either (§2.6)
         plain = json.to_jsonable(value)
         text = json.dumps(plain)
-        judged = self._owner.validate_state_change(json.loads(text), source)
-        if isawaitable(judged):
-            await judged
+        judge = self._owner.validate_state_change
+        await call_user("validate_state_change", judge, json.loads(text), source)
         await run_to_the_end(self._store_and_show(text, plain, source))
 
     async def _store_and_show(self, text: str, plain: Any, source: Source) -> None:

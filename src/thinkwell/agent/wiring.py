@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
-from inspect import isawaitable
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.connections import Connections, OpenConnection
@@ -21,6 +20,8 @@ from thinkwell.agent.turns import Turns
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.tasks import TaskOwner
+from thinkwell.core.threads import ThreadPool
+from thinkwell.core.user_code import call_user
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner
@@ -39,12 +40,15 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 class Surroundings:
     """What all agents of a host share."""
 
-    def __init__(self, store: Store, clock: Clock, bus: EventBus) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, bus: EventBus, threads: ThreadPool | None = None
+    ) -> None:
         self.store = store
         self.clock = clock
         self.bus = bus
         self.commits = GroupCommit(store, clock)
         self.models = ModelPool()
+        self.threads = threads or ThreadPool()
         self.messages = MessageCache()
         self.boot = 0
         """Which life of the process this is; the host knows once its store is open."""
@@ -134,7 +138,7 @@ async def wake(
     if made is not None:
         turns = Turns(tasks, owned.generation, watchers)
         await _wire_chat(made, turns, owner, around)
-    await agent.on_start()
+    await call_user("on_start", agent.on_start)
     if turns is not None:
         await turns.recover()
     return Activation(agent, connections=connections, state=state, turns=turns, tasks=tasks)
@@ -146,8 +150,7 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
     session = Session(
         around.store, owner.agent_id, write=write, clock=around.clock, cache=around.messages
     )
-    configured = agent.configure_session(session)
-    agent.session = await configured if isawaitable(configured) else configured
+    agent.session = await call_user("configure_session", agent.configure_session, session)
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
     made.hooks.watch(watched_hook)
     hooks = Hooks(made.hooks, around.bus, strict=agent.strict_hooks)
@@ -167,6 +170,8 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
             suspects=around.suspects,
             output=turns.telling,
             scopes=made.scopes,
+            tasks=turns.tasks,
+            in_thread=partial(around.threads.run, owner.agent_id),
             sleep=asyncio.sleep,
             resolve_model=around.models.resolve,
         )

@@ -44,5 +44,5 @@ class EventBus:
         for subscriber in tuple(self._subscribers.values()):
             try:
                 subscriber(event)
-            except Exception:
+            except BaseException:  # whatever it is, the turn that tells it goes on
                 log.exception("an event subscriber failed", extra={"action": name})

@@ -44,6 +44,9 @@ hook cannot swallow them.
 
 from __future__ import annotations
 
+STILL_RUNS = "Stopped; it may still finish."
+"""What is read of a call that was stopped and ignored it."""
+
 
 class ThinkwellError(Exception):
     """Base of every error raised on purpose."""
@@ -234,6 +237,26 @@ class ToolOutcomeUnknownError(ToolError):
         self.name = name
 
 
+class ToolTimeoutError(ToolError):
+    """A tool did not finish within its time limit."""
+
+    def __init__(self, name: str, seconds: float) -> None:
+        super().__init__(f"Tool {name!r} did not finish within {seconds:g} seconds.")
+
+
+class ToolLeftBehindError(ToolError):
+    """A tool ignored that it was cancelled: the turn went on without it, and it may still finish.
+
+    The ledger records its outcome when it comes; the stored answer does not change.
+    """
+
+    def __init__(self, name: str, stopped: str | None, limit: float | None) -> None:
+        why = f"did not finish within {limit:g} seconds" if stopped is None and limit else ""
+        text = f"Tool {name!r} {why}; it may still finish." if why else STILL_RUNS
+        super().__init__(text)
+        self.name = name
+
+
 class SessionError(ThinkwellError):
     """The message tree."""
 
@@ -293,6 +316,16 @@ class HostClosedError(ThinkwellError):
     """The app is not running. Use `async with app:` or serve it."""
 
 
+class UserCodeError(ThinkwellError):
+    """A tool, hook or callback raised something that is no `Exception`, for example `SystemExit`.
+
+    Only its call fails; what it raised is the `__cause__`.
+    """
+
+    def __init__(self, what: str, error: BaseException) -> None:
+        super().__init__(f"{what} raised {type(error).__name__}, which is no Exception.")
+
+
 class AbortTurn(BaseException):
     """Stops the turn: `raise AbortTurn("reason")` in a hook or tool. The turn ends `aborted`.
 
@@ -308,5 +341,5 @@ class FailTurn(BaseException):
     """Fails the turn: `raise FailTurn(error)` in a hook or tool, whatever its scope."""
 
     def __init__(self, error: Exception | str) -> None:
-        super().__init__(str(error))
+        super().__init__(error if isinstance(error, str) else type(error).__name__)
         self.error = error if isinstance(error, Exception) else TurnError(error)

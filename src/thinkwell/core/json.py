@@ -68,7 +68,7 @@ def error_text(error: BaseException) -> str:
     """What an error says, as JSON can hold it: never raises, never empty."""
     try:
         said = str(error)
-    except Exception:  # noqa: BLE001 - an error whose text cannot be had is still told, by its name
+    except BaseException:  # noqa: BLE001 - an error whose text cannot be had is still told, by its name
         said = ""
     return clean_text(said) or type(error).__name__
 

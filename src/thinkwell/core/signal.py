@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from thinkwell.core.errors import AbortTurn
 
@@ -60,6 +61,16 @@ class AbortSignal:
         await self._event.wait()
         return self._reason or ""
 
+    @contextmanager
+    def future(self) -> Generator[asyncio.Future[str]]:
+        """The abort as a future that holds its reason."""
+        future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        dispose = self.add_listener(future.set_result)
+        try:
+            yield future
+        finally:
+            dispose()
+
     def _fire(self, reason: str) -> None:
         if self._reason is not None:
             return
@@ -70,7 +81,7 @@ class AbortSignal:
         for listener in listeners.values():
             try:
                 listener(reason)
-            except Exception:  # one listener's bug must not keep the others from stopping
+            except BaseException:  # one listener's bug must not keep the others from stopping
                 log.exception("a listener of an abort signal failed", extra={"action": "abort"})
 
 

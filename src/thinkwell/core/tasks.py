@@ -1,7 +1,8 @@
 """Background tasks that somebody owns.
 
 A bare `asyncio.create_task` may be collected while it runs, and its exception goes nowhere.
-`TaskOwner` keeps a reference, reports a failure once, and can be closed: cancelled and awaited.
+`TaskOwner` keeps a reference, reports a failure once, and can be closed: cancelled and awaited, but
+not for ever. What ignores a cancel is left behind: nobody waits for it any more.
 """
 
 from __future__ import annotations
@@ -14,6 +15,13 @@ from contextvars import Context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+log = logging.getLogger("thinkwell.tasks")
+
+FIELDS = {"action": "left_behind"}
+CLOSING = 2.0
+"""Seconds that closing waits for tasks that were cancelled."""
+UNWIND = 0.5
+"""Seconds that a cancelled task has at least to run its `finally` blocks and end."""
 
 
 def is_cancelled() -> bool:
@@ -21,7 +29,10 @@ def is_cancelled() -> bool:
 
     A `CancelledError` that comes out of a tool or hook while this is False is just its error.
     """
-    task = asyncio.current_task()
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread without a loop
+        return False
     return task is not None and task.cancelling() > 0
 
 
@@ -60,7 +71,60 @@ async def run_together(*works: Coroutine[Any, Any, None]) -> None:
             task.result()
 
 
-log = logging.getLogger("thinkwell.tasks")
+class LeftBehindError(Exception):
+    """Work was cancelled and goes on all the same. Whoever catches it owns `task` from then on."""
+
+    def __init__(self, task: asyncio.Task[Any]) -> None:
+        super().__init__(f"{task.get_name()} ignores that it was cancelled")
+        self.task = task
+
+
+class StoppedError(Exception):
+    """Work ended because it was cancelled, as it should."""
+
+
+async def run_apart(
+    work: Coroutine[Any, Any, T],
+    *,
+    name: str,
+    stop: asyncio.Future[Any] | None = None,
+    limit: float | None = None,
+    grace: float = 0.0,
+) -> T:
+    """Run `work` in a task of its own that can be left behind.
+
+    When `stop` is done, `grace` seconds later, or after `limit` seconds it is cancelled; it then
+    raises `StoppedError`, or `LeftBehindError` if it has not ended after another `grace` seconds.
+    """
+    task = asyncio.get_running_loop().create_task(work, name=name)
+    try:
+        waits = {task} if stop is None else {task, stop}
+        await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        if stop is not None and stop.done() and not task.done() and grace > 0:
+            await asyncio.wait({task}, timeout=grace)
+        if not task.done() and not await _cancelled(task, grace):
+            raise LeftBehindError(task)
+    except asyncio.CancelledError:
+        if not await _cancelled(task, grace):
+            log.warning("a task was left behind", extra={"action": name})
+        raise
+    if task.cancelled():
+        raise StoppedError
+    return task.result()
+
+
+async def _cancelled(task: asyncio.Task[Any], grace: float) -> bool:
+    """Cancel a task and give it a moment; False if it goes on."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):  # the caller raises it
+        await asyncio.wait({task}, timeout=max(grace, UNWIND))
+    return task.done()
+
+
+def forsake(task: asyncio.Task[Any]) -> None:
+    """Hide a task that will not end from `asyncio.run`, which would wait for it for ever."""
+    asyncio.tasks._unregister_task(task)
+    task._log_destroy_pending = False  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class TaskOwner:
@@ -69,6 +133,7 @@ class TaskOwner:
     def __init__(self, name: str) -> None:
         self._name = name
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._left: set[asyncio.Task[Any]] = set()
 
     def spawn(
         self, work: Coroutine[Any, Any, T], *, name: str, context: Context | None = None
@@ -88,15 +153,35 @@ class TaskOwner:
         """Whether anything runs."""
         return bool(self._tasks)
 
-    async def close(self) -> None:
-        """Cancel what still runs and wait until it is gone."""
+    @property
+    def left_behind(self) -> int:
+        """How many tasks run on that nobody waits for, because they ignored a cancel."""
+        return len(self._left)
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Own a task that was left behind, until it ends by itself."""
+        self._left.add(task)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        log.warning(
+            "%s ignores that it was cancelled and is left behind", task.get_name(), extra=FIELDS
+        )
+
+    async def close(self, within: float = CLOSING) -> None:
+        """Cancel what still runs and wait until it is gone; leave what ignores that."""
         current = asyncio.current_task()
         tasks = [task for task in self._tasks if task is not current]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=within)
+        for task in late:
+            log.warning("%s did not end and is left behind", task.get_name(), extra=FIELDS)
+            forsake(task)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
+        self._left.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("background task failed", exc_info=error, extra={"action": task.get_name()})

@@ -16,9 +16,10 @@ from typing import Any, cast
 
 import msgspec
 
+from thinkwell.core import json
 from thinkwell.core.bus import EventBus
-from thinkwell.core.errors import TurnError
-from thinkwell.core.tasks import is_cancelled
+from thinkwell.core.errors import AbortTurn, FailTurn, TurnError, UserCodeError
+from thinkwell.core.user_code import as_exception, contained
 from thinkwell.hooks.answers import (
     Allow,
     Block,
@@ -60,7 +61,7 @@ class HookFailedError(Exception):
     """What a hook raised while `strict_hooks` is on. Ends the turn; never leaves the harness."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(str(error))
+        super().__init__(json.error_text(error))
         self.error = error if isinstance(error, Exception) else RuntimeError(repr(error))
 
 
@@ -89,12 +90,8 @@ class Hooks:
                 answer = hook.call(context)
                 if answer is not None and isawaitable(answer):
                     await _within(hook, answer)
-            except asyncio.CancelledError as error:
-                if is_cancelled():
-                    raise
-                self._isolate(event, hook, error)
-            except Exception as error:  # noqa: BLE001 - an observer never breaks a turn
-                self._isolate(event, hook, error)
+            except BaseException as error:  # noqa: BLE001 - an observer never breaks a turn
+                self._isolate(event, hook, as_exception(error, hook.name))
 
     async def observe_end(self, event: str, context: msgspec.Struct) -> None:
         """Tell observers of the end. Nothing they raise changes how the turn ended."""
@@ -104,12 +101,10 @@ class Hooks:
                     answer = hook.call(context)
                     if answer is not None and isawaitable(answer):
                         await _within(hook, answer)
-                except asyncio.CancelledError as error:
-                    if is_cancelled():
-                        raise
+                except (AbortTurn, FailTurn) as error:  # they come too late
                     self.report(event, hook, error)
-                except BaseException as error:  # noqa: BLE001 - AbortTurn comes too late as well
-                    self.report(event, hook, error)
+                except BaseException as error:  # noqa: BLE001 - the turn has ended
+                    self.report(event, hook, as_exception(error, hook.name))
 
     # Interceptors of the turn and its steps
 
@@ -255,15 +250,16 @@ class Hooks:
         try:
             arguments = (context,) if hook.only_context else (error, context)
             return await _call(hook, *arguments)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as failure:  # noqa: BLE001 - the turn ends as it would have
+        except (AbortTurn, FailTurn) as failure:  # they come too late
             self.report(event, hook, failure)
-            return None
+        except Exception as failure:  # noqa: BLE001 - the turn ends as it would have
+            self.report(event, hook, failure)
+        return None
 
     def report(self, event: str, hook: Hook, error: BaseException) -> None:
         """Say that a hook failed without failing the turn."""
-        self._bus.emit("hook:error", event=event, hook=hook.name, error=error)
+        raised = error.__cause__ if isinstance(error, UserCodeError) else error
+        self._bus.emit("hook:error", event=event, hook=hook.name, error=raised)
 
     def _isolate(self, event: str, hook: Hook, error: BaseException) -> None:
         self.report(event, hook, error)
@@ -272,14 +268,9 @@ class Hooks:
 
 
 async def _call(hook: Hook, *arguments: object) -> object:
-    try:
+    with contained(hook.name):
         answer: object = hook.call(*arguments)
         return await _within(hook, answer) if isawaitable(answer) else answer
-    except asyncio.CancelledError as error:
-        if is_cancelled():
-            raise
-        text = f"{hook.name} raised CancelledError, but nobody cancelled it."
-        raise RuntimeError(text) from error
 
 
 async def _within(hook: Hook, answer: Awaitable[object]) -> object:

@@ -17,6 +17,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock, SystemClock
 from thinkwell.core.errors import ConfigurationError, HostClosedError, StoreError
 from thinkwell.core.tasks import TaskOwner
+from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.local import LocalHostClient
 from thinkwell.journal.boots import (
@@ -54,12 +55,18 @@ class Host:
         bus: EventBus | None = None,
         drain_timeout: float = DRAIN_TIMEOUT,
         idle_timeout: float = IDLE_TIMEOUT,
+        tool_threads: int = MOST_THREADS,
+        tool_threads_per_agent: int = MOST_PER_OWNER,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._classes = _by_name(agents)
         self._store = store
         self.bus = bus or EventBus()
-        self._around = Surroundings(store, clock or SystemClock(), self.bus)
+        self.threads = ThreadPool(
+            tool_threads, per_owner=tool_threads_per_agent, on_queued=self._tell_queued
+        )
+        """Where sync tools run."""
+        self._around = Surroundings(store, clock or SystemClock(), self.bus, self.threads)
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
         self._sleep = sleep
@@ -157,6 +164,9 @@ class Host:
             task = self._tasks.spawn(wake(cls, address.name, self._around), name=address.id)
             self._awake[address.id] = task
         return task
+
+    def _tell_queued(self, agent_id: str, waiting: int) -> None:
+        self.bus.emit("tool:queued", agent=agent_id, waiting=waiting)
 
     def _activations(self) -> list[Activation]:
         return [task.result() for task in self._awake.values() if _is_awake(task)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -19,6 +18,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
 from thinkwell.core.principal import Principal
+from thinkwell.core.user_code import call_user
 from thinkwell.server.asgi import header_pairs
 from thinkwell.server.routing import Route
 
@@ -89,8 +89,7 @@ class Access:
     async def _identify(self, request: HTTPConnection, route: Route) -> Principal | None:
         if self._auth is None:
             return None
-        answer: Any = self._auth(request, route)
-        answer = await answer if isawaitable(answer) else answer
+        answer = await call_user("auth", self._auth, request, route)
         if answer is None or answer == "":  # an id that was looked for and not found
             return None
         if isinstance(answer, str):
@@ -109,8 +108,7 @@ class Access:
         hook = self._before_request if plain else self._before_connect
         if hook is None:
             return Admitted(request, principal)
-        answer: Any = hook(request, route)
-        answer = await answer if isawaitable(answer) else answer
+        answer = await call_user("a before-hook", hook, request, route)
         if isinstance(answer, Response):
             return answer
         if answer is None:

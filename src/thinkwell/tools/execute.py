@@ -19,12 +19,15 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.errors import ToolError, ToolInputError, ToolOutputError
+from thinkwell.core.errors import ToolError, ToolInputError, ToolOutputError, ToolTimeoutError
+from thinkwell.core.user_code import call_user, contained
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.reporter import Reporter
 from thinkwell.tools.tool import Execute, Tool
 
 OnPreliminary: TypeAlias = "Callable[[Any], Awaitable[None] | None]"
+InThread: TypeAlias = "Callable[..., Awaitable[Any]]"
+"""Runs a function with its arguments beside the event loop."""
 
 
 class ParsedInput(msgspec.Struct, frozen=True):
@@ -66,11 +69,17 @@ async def approval_required(tool: Tool, value: Any, ctx: ToolContext) -> bool:
     policy = tool.needs_approval
     if isinstance(policy, bool):
         return policy
-    answer = policy(value, ctx)
-    return bool(await answer) if inspect.isawaitable(answer) else bool(answer)
+    return bool(await call_user(f"needs_approval of {tool.name!r}", policy, value, ctx))
 
 
-async def run_tool(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnPreliminary) -> Any:
+async def run_tool(
+    tool: Tool,
+    value: Any,
+    ctx: ToolContext,
+    on_preliminary: OnPreliminary,
+    *,
+    in_thread: InThread = asyncio.to_thread,
+) -> Any:
     """Run one call and return its result as plain JSON data.
 
     Each value of an async iterator goes to `on_preliminary` as it comes; the last one is also the
@@ -81,26 +90,29 @@ async def run_tool(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnP
     ctx = msgspec.structs.replace(ctx, report=reporter)
     limit = asyncio.timeout(tool.timeout)
     try:
-        async with limit:
-            return await _run(tool, value, ctx, on_preliminary)
+        with contained(f"tool {tool.name!r}"):
+            async with limit:
+                result = await _started(tool, value, ctx, in_thread)
+                return await _result(tool, result, on_preliminary)
     except TimeoutError as error:
         if not limit.expired():
             raise
-        raise ToolError(
-            f"Tool {tool.name!r} did not finish within {tool.timeout:g} seconds."
-        ) from error
+        raise ToolTimeoutError(tool.name, tool.timeout or 0) from error
     finally:
         reporter.close()
 
 
-async def _run(tool: Tool, value: Any, ctx: ToolContext, on_preliminary: OnPreliminary) -> Any:
+async def _started(tool: Tool, value: Any, ctx: ToolContext, in_thread: InThread) -> Any:
+    """What the handler returned; for a coroutine or an iterator its work is still to come."""
     execute = tool.execute
     if execute is None:
         raise ToolError(f"Tool {tool.name!r} has no handler here: the client answers its calls.")
     if tool.blocking:
-        result = await asyncio.to_thread(_call, tool.name, execute, value, ctx)
-    else:
-        result = execute(value, ctx)
+        return await in_thread(_call, tool.name, execute, value, ctx)
+    return execute(value, ctx)
+
+
+async def _result(tool: Tool, result: Any, on_preliminary: OnPreliminary) -> Any:
     if inspect.isawaitable(result):
         result = await result
     if isinstance(result, AsyncIterator):

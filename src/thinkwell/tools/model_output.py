@@ -8,13 +8,14 @@ the default, and the error stands on the result so that the caller can tell it.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias, cast, get_args
 
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.user_code import call_user
 
 ModelOutputKind: TypeAlias = Literal[
     "text", "json", "content", "error-text", "error-json", "execution-denied"
@@ -60,10 +61,8 @@ async def model_output(
     if convert is None:
         return default_model_output(output)
     try:
-        answer = convert(tool_call_id=tool_call_id, input=input, output=output)
-        if inspect.isawaitable(answer):
-            answer = await answer
-        return _checked(answer)
+        made = partial(convert, tool_call_id=tool_call_id, input=input, output=output)
+        return _checked(await call_user("to_model_output", made))
     except Exception as error:  # noqa: BLE001 - told to the caller on the result
         return ModelOutput("json", output, error)
 

@@ -7,14 +7,14 @@ call exactly once, like a fresh one; None means that the first problem stays.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import ToolError, ToolInputError, ToolRepairError, UnknownToolError
+from thinkwell.core.user_code import call_user
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.tools.tool import Tool
 
@@ -78,10 +78,9 @@ async def repair_call(function: RepairToolCall | None, ctx: RepairCall) -> RawCa
         return None
     wanted = ctx.tool_call
     try:
-        answer = function(ctx)
-        repaired = cast("Any", await answer if inspect.isawaitable(answer) else answer)
+        repaired = await call_user("repair_tool_call", function, ctx)
     except Exception as error:
-        detail = str(error) or type(error).__name__
+        detail = json.error_text(error)
         raise ToolRepairError(wanted.tool_name, ctx.error, detail) from error
     if repaired is None:
         return None

@@ -21,6 +21,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import ToolDefinitionError
+from thinkwell.core.user_code import call_user
 from thinkwell.messages.model_messages import ModelMessage, TextContent, UserMessage
 from thinkwell.tools.tool import as_tool, check_switch, is_switched_on
 
@@ -112,10 +113,9 @@ def _with_text(message: UserMessage, text: str) -> UserMessage:
 
 async def _section(scope: Scope) -> str | None:
     try:
-        value = scope.context() if callable(scope.context) else scope.context
-        if inspect.isawaitable(value):
-            value = await value
-        text = _text(value)
+        given = scope.context
+        value = await call_user(f"scope {scope.name!r}", given) if callable(given) else given
+        text = _text(await value if inspect.isawaitable(value) else value)
     except Exception:  # a turn can do without the section
         log.warning(
             "the context of a scope was left out", exc_info=True, extra={"action": scope.name}

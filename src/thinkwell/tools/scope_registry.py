@@ -157,5 +157,5 @@ def _tools(scope: Scope) -> tuple[Tool, ...]:
 def _notify(subscriber: Callable[[], None]) -> None:
     try:
         subscriber()
-    except Exception:  # one subscriber's bug must not keep the others from hearing
+    except BaseException:  # one subscriber's bug must not keep the others from hearing
         log.exception("a subscriber of the scopes failed", extra={"action": "scopes"})

@@ -7,11 +7,11 @@ condition raises comes through.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.user_code import call_user
 
 StopCondition: TypeAlias = "Callable[[Sequence[Any]], bool | Awaitable[bool]]"
 """Given the finished steps (`StepResult`s, oldest first), says whether to stop.
@@ -42,8 +42,7 @@ def has_tool_call(*names: str) -> StopCondition:
 async def should_stop(conditions: StopWhen | None, steps: Sequence[Any]) -> bool:
     """Whether one of the conditions holds; those after it are not asked."""
     for condition in as_conditions(conditions):
-        answer = condition(steps)
-        if await answer if inspect.isawaitable(answer) else answer:
+        if await call_user("stop_when", condition, steps):
             return True
     return False
 

@@ -251,7 +251,7 @@ def is_switched_on(enabled: Callable[[], bool] | None) -> bool:
         return True
     try:
         return bool(enabled())
-    except Exception:  # noqa: BLE001 - what cannot say whether it is on must not be offered
+    except BaseException:  # noqa: BLE001 - what cannot say whether it is on must not be offered
         return False
 
 

@@ -6,12 +6,12 @@ message 10,000 costs what it costs at message 100.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping
-from inspect import isawaitable
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from thinkwell.core.errors import EmptyPromptError, ToolDefinitionError
+from thinkwell.core.user_code import call_user
 from thinkwell.hooks.answers import TurnConfig
 from thinkwell.hooks.contexts import TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
@@ -30,8 +30,6 @@ from thinkwell.turn.prompt import Prompt
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.settings import settings_of
 
-T = TypeVar("T")
-
 MIN_RECENT = 4
 """The newest messages are always sent, whatever their size."""
 
@@ -41,13 +39,13 @@ async def assemble(turn: RunningTurn) -> Prompt:
     parts = turn.parts
     tools = await turn_tools(turn)
     offered = {**parts.scopes.active_tools(), **tools}
-    base = await _value(parts.agent.get_system_prompt())
+    base = await call_user("get_system_prompt", parts.agent.get_system_prompt)
     context = TurnContext(
         **turn.hook_fields(),
         system=with_capabilities(base, _offered(offered, None)),
         messages=await read_history(turn, tools),
         tools=MappingProxyType(offered),
-        model=parts.resolve_model(parts.agent.get_model()),
+        model=parts.resolve_model(await call_user("get_model", parts.agent.get_model)),
         body=None if turn.record.body is None else MappingProxyType(turn.record.body),
         attempt=turn.record.attempt - 1,
         scopes=parts.scopes.get_snapshot(),
@@ -56,7 +54,7 @@ async def assemble(turn: RunningTurn) -> Prompt:
     config = await parts.hooks.before_turn(context, parts.resolve_model)
     turn.settings = settings_of(parts.agent, config)
     final = with_turn_config(context, config)
-    turn.authorization = await _value(parts.agent.authorize_turn(final))
+    turn.authorization = await call_user("authorize_turn", parts.agent.authorize_turn, final)
     if not final.messages:
         raise EmptyPromptError(
             "There is no message to send to the model. Give `run` an input, or add messages first."
@@ -89,7 +87,7 @@ def _offered(tools: Mapping[str, Tool], active: Collection[str] | None) -> list[
 async def turn_tools(turn: RunningTurn) -> dict[str, Tool]:
     """The static tools of the turn: the class's, `get_tools`, and the client's (spec/02 §9.3)."""
     own = turn.parts.own_tools
-    more: Mapping[str, Any] = await _value(turn.parts.agent.get_tools())
+    more: Mapping[str, Any] = await call_user("get_tools", turn.parts.agent.get_tools)
     given = {name: as_tool(value) for name, value in more.items()}
     for name in given:
         if name in own:
@@ -177,7 +175,3 @@ async def _repaired(turn: RunningTurn, window: list[StoredMessage]) -> list[Stor
 
 def _shortened(message: UIMessage) -> tuple[ModelMessage, ...]:
     return to_model_messages(truncate_message(message))
-
-
-async def _value(value: T | Awaitable[T]) -> T:
-    return await cast("Awaitable[T]", value) if isawaitable(value) else cast("T", value)

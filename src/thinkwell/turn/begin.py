@@ -7,11 +7,10 @@ parked instead of coming back for ever. A stall counts as an attempt too.
 
 from __future__ import annotations
 
-from inspect import isawaitable
-
 import msgspec
 
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
+from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import Spent, after_stall
@@ -118,8 +117,7 @@ async def _input_of(ticket: Ticket, turn: RunningTurn) -> tuple[UIMessage, ...]:
     if ticket.input_function is None:
         return turn.record.input
     history = await turn.parts.session.get_history()
-    made = ticket.input_function(history)
-    made = await made if isawaitable(made) else made
+    made = await call_user("the input function", ticket.input_function, history)
     return tuple(check_message(message) for message in made)
 
 

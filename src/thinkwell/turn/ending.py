@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.hooks.contexts import ModelResponse, Stage, StopReason
 from thinkwell.hooks.dispatch import HookFailedError
@@ -61,7 +62,7 @@ class StageError(Exception):
     """Carries an error together with the stage it happened in. Never leaves `turn/`."""
 
     def __init__(self, stage: Stage, error: Exception) -> None:
-        super().__init__(str(error))
+        super().__init__(json.error_text(error))
         self.stage: Stage = stage
         self.error = error
 

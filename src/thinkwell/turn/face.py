@@ -13,6 +13,7 @@ import msgspec
 
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
+from thinkwell.core.tasks import TaskOwner
 from thinkwell.hooks.contexts import TurnContext
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.group_commit import GroupCommit
@@ -119,6 +120,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     suspects: Suspects
     output: TurnOutput
     scopes: ScopeRegistry
+    tasks: TaskOwner
+    """Runs and keeps what outlives its turn."""
+    in_thread: Callable[..., Awaitable[Any]]
+    """Runs a sync tool beside the event loop."""
     sleep: Callable[[float], Awaitable[object]]
     """How a retry waits."""
     resolve_model: Callable[[Any], Model]

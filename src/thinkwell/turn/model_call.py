@@ -16,6 +16,7 @@ import msgspec
 
 from thinkwell.core.errors import ModelError, StoreError, ToolInputError
 from thinkwell.core.ids import new_id
+from thinkwell.core.user_code import contained
 from thinkwell.journal.budget import MODEL
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
 from thinkwell.messages.chunks import Chunk
@@ -67,7 +68,7 @@ async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     try:
         async with at(turn, MODEL):
             crash_here("c3")
-            with interruptible(turn.signal):
+            with interruptible(turn.signal), contained(f"model {step.model.model_id!r}"):
                 await _read(turn, step, reader)
     except StoreError:
         raise

@@ -16,6 +16,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.signal import AbortSignal
+from thinkwell.core.user_code import contained
 from thinkwell.hooks.contexts import ChunkContext, StepResult
 from thinkwell.hooks.read_only import ReadOnlyDict
 from thinkwell.journal.ledger import LedgerRow
@@ -181,7 +182,8 @@ class RunningTurn:
         clients.
         """
         for transform in self.settings.transforms:
-            transformed = transform(chunk)
+            with contained("transforms"):
+                transformed = transform(chunk)
             if transformed is None:
                 return
             chunk = transformed

@@ -287,7 +287,7 @@ async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
 async def _end_without_storing(turn: RunningTurn, failure: StoreError) -> TurnOutcome:
     """The store is gone: end the stream of whoever watches; the row stays for the next start."""
     told = msgspec.structs.replace(
-        turn.record, status="error", stop_reason="error", error=str(failure)
+        turn.record, status="error", stop_reason="error", error=json.error_text(failure)
     )
     await turn.parts.output.ended(told, SAFE_ERROR)
     return TurnOutcome(record=told, message=turn.fold.message, error=failure)

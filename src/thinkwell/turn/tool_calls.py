@@ -115,7 +115,7 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
     await turn.show(chunk)
 
     async def store(tx: Transaction) -> None:
-        if not isinstance(settled.error, ToolOutcomeUnknownError):  # its row stays open
+        if not (settled.open or isinstance(settled.error, ToolOutcomeUnknownError)):
             await settle_call(
                 tx,
                 turn.record,

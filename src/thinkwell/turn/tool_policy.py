@@ -66,6 +66,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None = None
     """What model and clients read instead of the error's own text."""
     duration_ms: float = 0.0
+    open: bool = False
+    """Nobody knows yet what came of it: its row in the ledger stays open."""
 
     @property
     def error_text(self) -> str | None:
@@ -117,6 +119,8 @@ def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | Non
     if row.settled:
         error = None if row.error is None else ToolError(row.error)
         outcome = cast("ToolOutcome", row.outcome or "executed")
+        if row.outcome == "late":  # it ended after it was left behind, before a crash
+            outcome = "executed" if error is None else "errored"
         return Settled(outcome=outcome, input=row.input, tool=tool, output=row.output, error=error)
     return None if tool.effect in REPEATABLE else unknown_outcome(tool, call.input)
 

@@ -6,20 +6,33 @@ What it raises is a result.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from thinkwell.core.errors import AbortTurn, StoreError, ToolError
-from thinkwell.core.tasks import is_cancelled
+from thinkwell.core import json
+from thinkwell.core.errors import (
+    AbortTurn,
+    StoreError,
+    ToolError,
+    ToolLeftBehindError,
+    ToolTimeoutError,
+)
+from thinkwell.core.tasks import UNWIND, LeftBehindError, StoppedError, run_apart
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.ledger import Claim, claim_call, idempotency_key, is_open
+from thinkwell.journal.ledger import (
+    Claim,
+    claim_call,
+    idempotency_key,
+    is_open,
+    settle_call,
+)
 from thinkwell.messages.chunks import tool_output
 from thinkwell.messages.message import tool_name, tool_parts
 from thinkwell.tools.execute import run_tool
 from thinkwell.tools.tool import Tool
 from thinkwell.tools.truncation import limit_output
-from thinkwell.turn.interrupt import interruptible
 from thinkwell.turn.pending_call import PendingCall
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
@@ -55,22 +68,22 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
 async def _run(
     turn: RunningTurn, step: Step, call: PendingCall, ready: Ready, *, key: str
 ) -> Settled:
-    tool = ready.tool
-
-    async def preliminary(value: Any) -> None:
-        if not call.approved:  # its part lives in a message that is stored already
-            await turn.emit(tool_output(call.call_id, value, preliminary=True))
-
-    context = tool_context(turn, step, call, key)
+    tool = _limited(turn, ready.tool)
+    work = _Work(turn, call, ready.tool.name)
+    running = run_tool(
+        tool,
+        ready.value,
+        tool_context(turn, step, call, key),
+        work.preliminary,
+        in_thread=turn.parts.in_thread,
+    )
     try:
-        with interruptible(turn.signal, grace=turn.parts.agent.cancel_grace):
-            output = await run_tool(_limited(turn, tool), ready.value, context, preliminary)
+        output = await work.attend(running, tool.timeout)
     except (StoreError, HookFailedError):
         raise
-    except asyncio.CancelledError as error:
-        if is_cancelled():
-            raise
-        return Settled(outcome="errored", input=ready.input, tool=tool, error=error)
+    except ToolLeftBehindError as error:
+        outcome = "aborted" if turn.signal.aborted else "errored"
+        return Settled(outcome=outcome, input=ready.input, tool=tool, error=error, open=True)
     except AbortTurn as stop:
         if not turn.signal.aborted:
             raise  # the tool itself ends the turn
@@ -81,6 +94,84 @@ async def _run(
         return Settled(outcome=outcome, input=ready.input, tool=tool, error=error)
     output = limit_output(output, turn.parts.agent.max_tool_output_chars)
     return Settled(outcome="executed", input=ready.input, tool=tool, output=output)
+
+
+class _Work:
+    """One tool at work, and what comes of it when the turn no longer waits."""
+
+    def __init__(self, turn: RunningTurn, call: PendingCall, tool_name: str) -> None:
+        self._turn = turn
+        self._call = call
+        self._tool_name = tool_name
+        self._left = False
+
+    async def preliminary(self, value: Any) -> None:
+        """What the tool shows before it ends; its call may have ended without it."""
+        if not self._left and not self._call.approved:  # an approved call's part is stored already
+            await self._turn.emit(tool_output(self._call.call_id, value, preliminary=True))
+
+    async def attend(self, running: Coroutine[Any, Any, Any], limit: float | None) -> Any:
+        """Wait for the tool. A stop or its limit cancels it, then it is left behind."""
+        turn, grace = self._turn, self._turn.parts.agent.cancel_grace
+        try:
+            with turn.signal.future() as stop:
+                return await run_apart(
+                    running,
+                    name=f"tool {self._tool_name!r}",
+                    stop=stop,
+                    limit=None if limit is None else limit + max(grace, UNWIND),
+                    grace=grace,
+                )
+        except StoppedError:
+            if turn.signal.reason is None:
+                raise ToolTimeoutError(self._tool_name, limit or 0) from None
+            raise AbortTurn(turn.signal.reason) from None
+        except LeftBehindError as left:
+            self._leave(left.task)
+            raise ToolLeftBehindError(self._tool_name, turn.signal.reason, limit) from None
+
+    def _leave(self, task: asyncio.Task[Any]) -> None:
+        self._left = True
+        parts, call_id = self._turn.parts, self._call.call_id
+        parts.tasks.keep(task)
+        parts.bus.emit(
+            "tool:left_behind",
+            request_id=self._turn.record.request_id,
+            tool_call_id=call_id,
+            tool_name=self._tool_name,
+        )
+        task.add_done_callback(self._ended_late)
+
+    def _ended_late(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled():
+            self._turn.parts.tasks.spawn(self._record(task), name="late outcome")
+
+    async def _record(self, task: asyncio.Task[Any]) -> None:
+        """The ledger learns what came of it; the stored answer stays as it is."""
+        parts, error = self._turn.parts, task.exception()
+        output = None
+        if error is None:
+            output = limit_output(task.result(), parts.agent.max_tool_output_chars)
+        text = None if error is None else json.error_text(error)
+        await parts.commits.run(
+            parts.owner,
+            lambda tx: settle_call(
+                tx,
+                self._turn.record,
+                self._call.call_id,
+                outcome="late",
+                output=output,
+                error=text,
+                now=parts.clock.now(),
+            ),
+        )
+        parts.bus.emit(
+            "tool:ended_late",
+            request_id=self._turn.record.request_id,
+            tool_call_id=self._call.call_id,
+            tool_name=self._tool_name,
+            error=error,
+        )
 
 
 def _limited(turn: RunningTurn, tool: Tool) -> Tool:

@@ -20,6 +20,7 @@ import asyncio
 
 from thinkwell.core.errors import AbortTurn, FailTurn, StoreError, TurnError
 from thinkwell.core.tasks import is_cancelled
+from thinkwell.core.user_code import log_fields
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import ASSEMBLE
 from thinkwell.turn.approved import run_approved_calls
@@ -41,12 +42,14 @@ async def run_turn(ticket: Ticket, turn: RunningTurn) -> TurnOutcome:
     Returns how it ended; never raises for what hooks, tools or models do.
     """
     token = current_turn.set(turn)
+    said = log_fields.set({"agent": turn.parts.owner.agent_id, "turn": turn.record.request_id})
     try:
         ending = await run_attempt(ticket, turn)
         return await settle(turn, ending)
     finally:
         turn.active = False
         current_turn.reset(token)
+        log_fields.reset(said)
 
 
 async def run_attempt(ticket: Ticket, turn: RunningTurn) -> Ending:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from thinkwell.core.bus import Event, EventBus
-from thinkwell.core.errors import AbortTurn
+from thinkwell.core.errors import AbortTurn, UserCodeError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.answers import Allow, Block, StepConfig, Substitute, TurnConfig
 from thinkwell.hooks.contexts import (
@@ -160,7 +160,7 @@ class TestBeforeTurn:
     @pytest.mark.parametrize("is_async", [False, True])
     async def test_a_cancelled_error_nobody_asked_for_is_an_ordinary_error(self, is_async: bool):
         bench = Bench("before_turn", raiser(asyncio.CancelledError(), is_async=is_async))
-        with pytest.raises(RuntimeError, match="hook 0"):
+        with pytest.raises(UserCodeError, match="hook 0"):
             await bench.hooks.before_turn(TURN)
 
 

@@ -1,0 +1,80 @@
+"""Calling code that is not ours: tools, hooks, callbacks (DESIGN §8.16).
+
+It may raise anything. What is no `Exception` (`sys.exit()`, `KeyboardInterrupt`, a `CancelledError`
+nobody asked for) must not get past the call: asyncio hands the first two to whoever runs the event
+loop, and that ends the process. `contained` turns it into an `Exception`, once, here. `AbortTurn`,
+`FailTurn` and a real cancellation of the task pass through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from inspect import isawaitable
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from thinkwell.core.errors import AbortTurn, FailTurn, UserCodeError
+from thinkwell.core.tasks import is_cancelled
+
+log = logging.getLogger("thinkwell.user_code")
+
+log_fields: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default=MappingProxyType({}))
+"""Agent and turn of the code that runs, for the log."""
+
+
+class contained:  # noqa: N801 - reads as a statement
+    """`with contained("hook x"):` around every call of user code, awaiting its result included."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, Exception):
+            raise as_exception(error, self._what) from error
+
+
+def as_exception(error: BaseException, what: str) -> Exception:
+    """What user code raised, as an `Exception`; raises it again if it is none of the code's."""
+    if isinstance(error, Exception):
+        return error
+    if isinstance(error, AbortTurn | FailTurn) or _is_ours(error):
+        raise error
+    fields = {"action": "user_code", "code": what, **log_fields.get()}
+    log.error("user code raised what is no Exception", exc_info=error, extra=fields)
+    made = UserCodeError(what, error)
+    made.__cause__ = error
+    return made
+
+
+def _is_ours(error: BaseException) -> bool:
+    if isinstance(error, asyncio.CancelledError):
+        return is_cancelled()
+    # A coroutine that is collected after its loop has ended is closed outside of any task.
+    return isinstance(error, GeneratorExit) and not _in_task()
+
+
+def _in_task() -> bool:
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:
+        return False
+
+
+async def call_user(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call user code that may be async."""
+    with contained(what):
+        value = function(*arguments)
+        return await value if isawaitable(value) else value

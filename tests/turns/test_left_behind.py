@@ -1,0 +1,201 @@
+"""Stop stops: what ignores a cancel is left behind (DESIGN §8.16)."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+from tests.turns.configured import configured
+from tests.turns.support import Stage, part_of, running, untyped
+from thinkwell import Think, tool
+from thinkwell.testing import call
+
+
+class Stubborn(Think):
+    cancel_grace = 0.0
+    began: asyncio.Event
+    go_on: asyncio.Event
+    in_thread: threading.Event
+    release: threading.Event
+    error: Exception | None = None
+    cancels = 0
+
+    async def on_start(self) -> None:
+        self.began, self.go_on = asyncio.Event(), asyncio.Event()
+        self.in_thread, self.release = threading.Event(), threading.Event()
+
+    @tool
+    async def holds(self) -> str:
+        """Ignores every cancel."""
+        self.began.set()
+        await self.hold()
+        if self.error is not None:
+            raise self.error
+        return "done after all"
+
+    @tool
+    def blocks(self) -> str:
+        """Blocks its thread."""
+        self.in_thread.set()
+        self.release.wait()
+        return "done after all"
+
+    async def hold(self) -> None:
+        while not self.go_on.is_set():
+            try:
+                await self.go_on.wait()
+            except asyncio.CancelledError:
+                self.cancels += 1
+
+    async def until_blocked(self) -> None:
+        while not self.in_thread.is_set():
+            await asyncio.sleep(0.001)
+
+
+async def until(stage: Stage[Any], event: str) -> None:
+    while not stage.fields(event):
+        await asyncio.sleep(0.001)
+
+
+async def ledger(stage: Stage[Any], request_id: str) -> dict[str, Any]:
+    store = untyped(stage)._turns.parts.store
+    agent = untyped(stage)._turns.parts.owner.agent_id
+    (row,) = await store.fetch_all("calls_of_turn", {"agent": agent, "turn": request_id})
+    return {key: row[key] for key in ("status", "outcome", "output", "error")}
+
+
+class TestTools:
+    async def test_a_tool_that_ignores_the_stop_is_left_behind_and_the_turn_settles(self):
+        async with running(Stubborn, [call("holds")], "next") as stage:
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.began.wait()
+            assert await stage.agent.cancel_chat()
+            assert (await turn).status == "aborted"
+            part = part_of(await stage.answer())
+            assert (part["state"], part["errorText"]) == (
+                "output-error",
+                "Stopped; it may still finish.",
+            )
+            assert stage.agent.cancels > 0
+            assert untyped(stage)._turns.tasks.left_behind == 1
+            assert (await stage.agent.run("more")).text == "next"
+            stage.agent.go_on.set()
+            await until(stage, "tool:ended_late")
+
+    async def test_the_ledger_records_what_came_of_it_and_the_answer_stays(self):
+        async with running(Stubborn, [call("holds")]) as stage:
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.began.wait()
+            await stage.agent.cancel_chat()
+            request_id = (await turn).request_id
+            before = await stage.answer()
+            assert (await ledger(stage, request_id))["status"] == "pending"
+            stage.agent.go_on.set()
+            await until(stage, "tool:ended_late")
+            assert await ledger(stage, request_id) == {
+                "status": "settled",
+                "outcome": "late",
+                "output": '"done after all"',
+                "error": None,
+            }
+            assert await stage.answer() == before
+            assert untyped(stage)._turns.tasks.left_behind == 0
+
+    async def test_a_late_failure_is_recorded_too(self):
+        async with running(Stubborn, [call("holds")]) as stage:
+            stage.agent.error = ValueError("too late")
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.began.wait()
+            await stage.agent.cancel_chat()
+            request_id = (await turn).request_id
+            stage.agent.go_on.set()
+            await until(stage, "tool:ended_late")
+            row = await ledger(stage, request_id)
+            assert (row["outcome"], row["error"]) == ("late", "too late")
+
+    async def test_a_sync_tool_is_left_behind_in_its_thread(self):
+        async with running(Stubborn, [call("blocks")], "next") as stage:
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.until_blocked()
+            await stage.agent.cancel_chat()
+            result = await turn
+            assert result.status == "aborted"
+            part = part_of(await stage.answer())
+            assert part["errorText"] == "Stopped; it may still finish."
+            assert (await stage.agent.run("more")).text == "next"
+            stage.agent.release.set()
+            await until(stage, "tool:ended_late")
+            assert (await ledger(stage, result.request_id))["outcome"] == "late"
+
+    async def test_9_12_a_tool_that_ignores_its_limit_is_left_behind_and_the_model_goes_on(self):
+        class Limited(Stubborn):
+            time_limits = {"tool": 0.01}
+
+        async with running(Limited, [call("holds")], "went on") as stage:
+            assert (await stage.agent.run("hi")).text == "went on"
+            part = part_of(await stage.answer())
+            assert "did not finish within 0.01 seconds; it may still" in part["errorText"]
+            stage.agent.go_on.set()
+            await until(stage, "tool:ended_late")
+
+    async def test_a_tool_that_heeds_the_cancel_says_that_it_was_stopped(self):
+        class Heeds(Stubborn):
+            async def hold(self) -> None:
+                await self.go_on.wait()
+
+        async with running(Heeds, [call("holds")]) as stage:
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.began.wait()
+            await stage.agent.cancel_chat()
+            result = await turn
+            part = part_of(await stage.answer())
+            assert part["errorText"].startswith("Stopped before it finished")
+            assert (await ledger(stage, result.request_id))["outcome"] == "aborted"
+
+    async def test_what_a_tool_shows_after_it_was_left_behind_reaches_nobody(self):
+        class Shows(Stubborn):
+            @tool
+            async def shows(self) -> Any:
+                """Shows something late."""
+                self.began.set()
+                await self.hold()
+                yield "late news"
+
+        async with running(Shows, [call("shows")]) as stage:
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.began.wait()
+            await stage.agent.cancel_chat()
+            await turn
+            before = await stage.answer()
+            stage.agent.go_on.set()
+            await until(stage, "tool:ended_late")
+            assert await stage.answer() == before
+
+
+class TestThreads:
+    async def test_calls_over_the_cap_of_an_agent_wait_and_a_stop_takes_them_out_of_the_line(self):
+        calls = [call("blocks", id=f"c{n}") for n in range(10)]
+        async with running(Stubborn, calls, "next") as stage:
+            threads = stage.host.threads
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            while threads.waiting < 2:
+                await asyncio.sleep(0.001)
+            assert (threads.running, threads.waiting) == (8, 2)
+            assert stage.fields("tool:queued")[-1] == {"agent": "stubborn/x", "waiting": 2}
+            await stage.agent.cancel_chat()
+            await turn
+            assert threads.waiting == 0
+            texts = [part["errorText"] for part in (await stage.answer())["parts"][1:]]
+            assert sorted({text.split(":")[0] for text in texts}) == [
+                "Stopped before it finished",
+                "Stopped; it may still finish.",
+            ]
+            stage.agent.release.set()
+            while threads.running:
+                await asyncio.sleep(0.001)
+
+
+async def test_8_1_the_limit_of_one_turn_leaves_a_tool_behind_too():
+    async with configured({"timeout": {"tool": 0.01}}, "ok") as stage:
+        assert (await stage.agent.run("hi")).text == "ok"
