@@ -216,6 +216,18 @@ def untyped(stage: Stage[Any]) -> Any:
     return stage.agent
 
 
+async def until_event(stage: Stage[Any], name: str, count: int = 1) -> None:
+    """Wait until the bus has told an event of that name so often."""
+    news = asyncio.Event()
+    dispose = stage.host.bus.subscribe(lambda _: news.set())
+    try:
+        while len(stage.fields(name)) < count:
+            news.clear()
+            await news.wait()
+    finally:
+        dispose()
+
+
 def part_of(message: UIMessage, call_id: str = "call-1") -> dict[str, Any]:
     """The tool part of one call."""
     return next(part for part in message["parts"] if part.get("toolCallId") == call_id)
@@ -238,6 +250,9 @@ class LoggingStore:
 
     async def close(self) -> None:
         await self._inner.close()
+
+    def check(self) -> None:
+        self._inner.check()
 
     def transaction(self) -> LoggingTransaction:
         return LoggingTransaction(self, self._inner, self._log, suspends=self._suspends)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from tests.turns.support import Stage, running, untyped
+from tests.turns.support import Stage, running, until_event, untyped
 from thinkwell import Think, TurnConfig, tool
 from thinkwell.core import json
-from thinkwell.core.errors import StoreError
+from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.messages.message import text_of
 from thinkwell.models.base import NamedTool
 from thinkwell.models.openai_chat import OpenAIChatModel
@@ -93,7 +93,7 @@ class Refusing:
 
     async def execute(self, query: str, params: Any, /) -> int:
         if query == "settle_turn":
-            raise StoreError("the disk is full")
+            raise StoreUnavailableError("the disk is full")
         return await self._tx.execute(query, params)
 
 
@@ -269,8 +269,10 @@ class TestAroundIt:
 
         file = tmp_path / "x.db"
         store: Any = EndsBadly(SqliteStore(file))
-        async with running(Remembers, [call(FINAL_ANSWER, ROME)], store=store) as stage:
-            request_id = (await stage.agent.run("hi")).request_id
+        steps = [call(FINAL_ANSWER, ROME)]
+        async with running(Remembers, steps, store=store, drain=0) as stage:
+            request_id = (await stage.agent.submit("hi")).request_id
+            await until_event(stage, "store:failing")
         async with running(Remembers, store=SqliteStore(file)) as stage:
             await untyped(stage)._turns.wait_until_idle()
             assert (await stage.agent.get_turn(request_id)).status == "completed"

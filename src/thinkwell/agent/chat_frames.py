@@ -23,7 +23,7 @@ from thinkwell.agent.interactions import Answer, approval_answer, result_answer
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
-from thinkwell.core.errors import ThinkwellError
+from thinkwell.core.errors import StoreUnavailableError, ThinkwellError
 from thinkwell.live.watchers import Watcher
 from thinkwell.messages.visible import visible_message
 from thinkwell.turn.settle import SAFE_ERROR
@@ -71,6 +71,13 @@ class ChatFrames:
 
     async def act(self, frame: ChatFrame) -> None:
         """Act on one frame."""
+        try:
+            await self._act(frame)
+        except StoreUnavailableError as error:  # its sender sees what is true instead
+            log.warning("a frame was refused: %s", error.reason, extra={"action": "refuse"})
+            self._watcher.show(await self._turns.transcript(growing=True))
+
+    async def _act(self, frame: ChatFrame) -> None:
         match frame:
             case ChatRequest():
                 await self._chat(frame)
@@ -101,6 +108,11 @@ class ChatFrames:
             return
         except ValueError as error:
             await self._refuse(frame.id, str(error))
+            return
+        except StoreUnavailableError as error:
+            self._watcher.send(
+                encode.error_done(frame.id, str(error), message_ids=(), continuation=False)
+            )
             return
         except ThinkwellError:  # not accepted: whoever asked must not wait for ever
             log.exception("a chat request could not be accepted", extra={"action": "accept"})

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.authority import NotAllowed
 from thinkwell.agent.http_body import Refusal, Visit, json_response
@@ -17,8 +19,9 @@ from thinkwell.agent.http_chat import join_chat, post_chat, stop_chat
 from thinkwell.agent.http_run import get_run, post_run
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
+from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.core.user_code import call_user
-from thinkwell.wire.http import HttpRequest, HttpResponse
+from thinkwell.wire.http import RETRY_LATER, HttpRequest, HttpResponse
 
 _Handler: TypeAlias = Callable[[Turns, Visit], Awaitable[HttpResponse]]
 _READ = ("GET", "HEAD")
@@ -50,11 +53,15 @@ async def handle_agent_request(
         return await own.handler(turns, Visit(request, read_only))
     except NotAllowed as refused:
         refusal = Refusal(403, str(refused))
+    except StoreUnavailableError as error:
+        refusal = Refusal(503, str(error), RETRY_LATER)
     except Refusal as said:
         refusal = said
     if own.json:
-        return json_response({"error": refusal.text}, refusal.status)
-    return HttpResponse(status=refusal.status, body=refusal.text.encode())
+        answer = json_response({"error": refusal.text}, refusal.status)
+    else:
+        answer = HttpResponse(status=refusal.status, body=refusal.text.encode())
+    return msgspec.structs.replace(answer, headers={**answer.headers, **refusal.headers})
 
 
 async def _may_only_look(agent: Agent, request: HttpRequest) -> bool:

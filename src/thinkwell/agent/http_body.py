@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -18,10 +18,11 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 class Refusal(Exception):  # noqa: N818 - an answer, not a defect
     """A request that cannot be served. Becomes the answer; never leaves `agent/http.py`."""
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
         self.status = status
         self.text = text
+        self.headers = headers or {}
 
 
 class Visit(msgspec.Struct, frozen=True):

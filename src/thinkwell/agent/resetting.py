@@ -49,7 +49,7 @@ async def erase_traces(parts: Parts) -> None:
             "start": position,
             "stop": position + _SLICE,
         }
-        await parts.commits.run(parts.owner, lambda tx, p=bounds: tx.execute("erase_journal", p))
+        await parts.commits.insist(parts.owner, lambda tx, p=bounds: tx.execute("erase_journal", p))
         position += _SLICE
     await parts.store.scrub()
 

@@ -22,7 +22,7 @@ from thinkwell.agent.resetting import erase_traces, next_generation, skip_stale
 from thinkwell.agent.tail import follow
 from thinkwell.agent.telling import Telling
 from thinkwell.agent.transcript import encoded_transcript
-from thinkwell.core.errors import HostClosedError, StoreError, TurnChainError
+from thinkwell.core.errors import HostClosedError, StoreUnavailableError, TurnChainError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
@@ -47,7 +47,7 @@ from thinkwell.turn.face import Parts
 from thinkwell.turn.notify import chain_depth, notify, redeliver, result_of
 from thinkwell.turn.queue import TurnQueue
 from thinkwell.turn.running import RunningTurn
-from thinkwell.turn.settle import SAFE_ERROR
+from thinkwell.turn.settle import SAFE_ERROR, end_broken, end_damaged, end_without_answer
 from thinkwell.turn.ticket import InputFunction, Ticket
 from thinkwell.turn.turn import run_turn
 
@@ -202,12 +202,15 @@ class Turns:
 
     async def _cancel(self, request_id: str, reason: str) -> bool:
         parts = self.parts
-        stopped = await parts.commits.run(
-            parts.owner,
-            lambda tx: request_cancel(tx, parts.owner.agent_id, request_id, reason),
-        )
-        crash_here("c16")
         ticket = self._queue.find(request_id)
+        try:
+            stopped = await parts.commits.run(
+                parts.owner,
+                lambda tx: request_cancel(tx, parts.owner.agent_id, request_id, reason),
+            )
+        except StoreUnavailableError:  # it stops all the same, and its end is stored when it can be
+            stopped = ticket is not None
+        crash_here("c16")
         if ticket is not None:
             self._abort(ticket, reason)
         return stopped
@@ -250,8 +253,8 @@ class Turns:
 
     async def recover(self) -> None:
         """After a start: unsettled turns go back in line, owed hooks are delivered again."""
-        parts = self.parts
-        agent_id = parts.owner.agent_id
+        parts, agent_id = self.parts, self.parts.owner.agent_id
+        await end_damaged(parts)
         newest = await newest_turn(parts.store, agent_id)
         if newest is not None and newest.client_error is not None:
             self.live.terminal = TerminalRecord(newest.request_id, newest.client_error)
@@ -338,9 +341,10 @@ class Turns:
         self.tasks.spawn(self._finish(ticket, outcome), name="notify")
 
     async def _fail(self, ticket: Ticket, record: TurnRecord, error: Exception) -> None:
-        """A defect of ours: the turn has no stored end, so the next start takes it up again."""
+        """A defect of ours: the turn ends, for nothing may run on that clients heard the end of."""
         log.critical("a turn broke", exc_info=error, extra={"action": "turn"})
         told = msgspec.structs.replace(record, status="error", error=repr(error))
+        await end_broken(self.parts, told)
         await self.live.ended(told, SAFE_ERROR)
         ticket.tell_end(told)
         self.changes.tell()
@@ -360,14 +364,10 @@ class Turns:
 
     async def _skip(self, ticket: Ticket) -> None:
         """A turn of an older generation ends without running; its requester hears the end."""
-        parts = self.parts
         erase = ticket.record.generation < self._forgotten
-        try:
-            await parts.commits.run(
-                parts.owner, lambda tx: skip_stale(tx, parts, ticket.record, erase=erase)
-            )
-        except StoreError:  # the next start skips it; its requester hears the end all the same
-            log.exception("a stale turn could not be settled", extra={"action": "skip"})
+        await end_without_answer(
+            self.parts, lambda tx: skip_stale(tx, self.parts, ticket.record, erase=erase)
+        )
         await self._end_unrun(ticket, "cleared")
 
     async def _end_unrun(self, ticket: Ticket, reason: str) -> None:

@@ -19,11 +19,13 @@ from thinkwell.agent.think import Think
 from thinkwell.agent.turns import Turns
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
+from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turn_log import Owner
 from thinkwell.live.watchers import Sink, Watcher, Watchers
 from thinkwell.models.resolve import ModelPool
@@ -41,12 +43,19 @@ class Surroundings:
     """What all agents of a host share."""
 
     def __init__(
-        self, store: Store, clock: Clock, bus: EventBus, threads: ThreadPool | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        bus: EventBus,
+        *,
+        threads: ThreadPool | None = None,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.store = store
         self.clock = clock
         self.bus = bus
-        self.commits = GroupCommit(store, clock)
+        self.sleep = sleep
+        self.commits = GroupCommit(store, clock, bus=bus, sleep=sleep)
         self.models = ModelPool()
         self.threads = threads or ThreadPool()
         self.messages = MessageCache()
@@ -121,9 +130,13 @@ async def wake(
     `on_start`, then take up unsettled turns.
     """
     agent_id = f"{cls.agent_class}/{name}"
-    owned = await claim(
-        around.store, agent_id, cls=cls.agent_class, name=name, now=around.clock.now()
-    )
+    try:
+        owned = await claim(
+            around.store, agent_id, cls=cls.agent_class, name=name, now=around.clock.now()
+        )
+    except StoreUnavailableError as error:
+        around.commits.health.failed(error)
+        raise
     owner = Owner(agent_id, owned.epoch)
     if made is None and issubclass(cls, Think):
         made = Made(cls, name)
@@ -172,7 +185,7 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
             scopes=made.scopes,
             tasks=turns.tasks,
             in_thread=partial(around.threads.run, owner.agent_id),
-            sleep=asyncio.sleep,
+            sleep=around.sleep,
             resolve_model=around.models.resolve,
         )
     )

@@ -31,6 +31,7 @@ ThinkwellError
 │  └─ MessageTooLargeError     a message that cannot be made to fit a row
 ├─ StoreError                  the database
 │  ├─ StoreLockedError         another process holds this database
+│  ├─ StoreUnavailableError    it does not write now (a full disk, a file that is gone)
 │  ├─ SchemaTooNewError        the file was written by a newer Thinkwell
 │  └─ OwnershipLostError       another host took this agent over
 ├─ SubmissionConflictError     an id and an idempotency key that name different turns
@@ -283,6 +284,20 @@ class MessageTooLargeError(SessionError):
 
 class StoreError(ThinkwellError):
     """The database refused or failed."""
+
+
+class StoreUnavailableError(StoreError):
+    """The database does not write at the moment: the disk is full, the file is gone, ….
+
+    Nothing was stored. `reason` says why, in the database's words.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"Nothing can be stored at the moment ({reason}), so this was not accepted. "
+            "Try again when the store writes: GET /readyz tells."
+        )
+        self.reason = reason
 
 
 class StoreLockedError(StoreError):

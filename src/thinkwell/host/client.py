@@ -74,6 +74,10 @@ class HostClient(Protocol):
         """Whether there is an agent class with that kebab name."""
         ...
 
+    def not_ready(self) -> str | None:
+        """Why the host accepts no work now; None if it does."""
+        ...
+
     async def open_connection(
         self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
     ) -> Connection:

@@ -15,7 +15,12 @@ from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation, Surroundings, wake
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock, SystemClock
-from thinkwell.core.errors import ConfigurationError, HostClosedError, StoreError
+from thinkwell.core.errors import (
+    ConfigurationError,
+    HostClosedError,
+    StoreError,
+    StoreUnavailableError,
+)
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.host.client import AgentAddress
@@ -27,7 +32,7 @@ from thinkwell.journal.boots import (
     mark_stopped,
     suspects_of,
 )
-from thinkwell.journal.turns import agents_with_work
+from thinkwell.journal.turns import agents_with_work, all_agents, has_work
 from thinkwell.store.base import Store
 from thinkwell.turn.suspects import Suspects
 
@@ -39,8 +44,12 @@ IDLE_TIMEOUT = 300.0
 """Seconds after its last use until an agent with no client and no work goes to sleep."""
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
 """Seconds between tries to wake an agent whose start fails."""
+STORE_LOOK = 2.0
+"""Seconds between two looks whether the database file is still the one that was opened."""
 JOURNAL_RETENTION = 7 * 24 * 3600.0
 """Seconds the streams of ended turns are kept."""
+
+_START = {"action": "start"}
 
 
 class Host:
@@ -66,7 +75,9 @@ class Host:
             tool_threads, per_owner=tool_threads_per_agent, on_queued=self._tell_queued
         )
         """Where sync tools run."""
-        self._around = Surroundings(store, clock or SystemClock(), self.bus, self.threads)
+        self._around = Surroundings(
+            store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep
+        )
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
         self._sleep = sleep
@@ -81,8 +92,9 @@ class Host:
         self._running = True
         await self._begin_boot()
         self._tasks.spawn(self._watch_idle(), name="idle")
+        self._tasks.spawn(self._watch_store(), name="store")
         await self._drop_old_journals()
-        for agent_id in await agents_with_work(self._store):
+        for agent_id in await self._agents_with_work():
             class_name, _, name = agent_id.partition("/")
             if class_name in self._classes:
                 address = AgentAddress(class_name, name)
@@ -114,7 +126,15 @@ class Host:
 
     def client(self) -> LocalHostClient:
         """The way in for an edge in the same process."""
-        return LocalHostClient(self.agent, frozenset(self._classes), self._store)
+        return LocalHostClient(self, frozenset(self._classes), self._store)
+
+    def not_ready(self) -> str | None:
+        """Why no work is accepted now; None if it is."""
+        if not self._running:
+            return "stopping"
+        self._look_at_store()
+        problem = self._around.commits.health.problem
+        return None if problem is None else problem.reason
 
     async def agent(self, address: AgentAddress) -> Activation:
         """The agent, awake."""
@@ -131,8 +151,10 @@ class Host:
             try:
                 await asyncio.shield(self._activate(address))
                 return
-            except Exception:
+            except Exception as error:
                 log.exception("an agent could not be woken", extra={"agent": address.id})
+                if delay == FIRST_RETRY and _is_damage(error):
+                    self.bus.emit("agent:damaged", agent=address.id, error=error)
             await self._sleep(delay)
             delay = min(delay * 2, LAST_RETRY)
 
@@ -150,6 +172,34 @@ class Host:
         while True:
             await asyncio.sleep(self._idle_timeout / 2)
             await self.put_to_sleep()
+
+    async def _watch_store(self) -> None:
+        """A database that was deleted or replaced is noticed although nobody writes."""
+        while True:
+            await asyncio.sleep(STORE_LOOK)
+            self._look_at_store()
+
+    def _look_at_store(self) -> None:
+        try:
+            self._store.check()
+        except StoreUnavailableError as error:
+            self._around.commits.health.failed(error)
+
+    async def _agents_with_work(self) -> list[str]:
+        """Whose turns must go on. Where the index is damaged, each agent is asked alone."""
+        try:
+            return await agents_with_work(self._store)
+        except StoreError:
+            log.critical("a part of the store cannot be read", exc_info=True, extra=_START)
+        found: list[str] = []
+        for agent_id in await all_agents(self._store):
+            try:
+                if await has_work(self._store, agent_id):
+                    found.append(agent_id)
+            except StoreError as error:
+                log.critical("an agent cannot be read", exc_info=True, extra=_START)
+                self.bus.emit("agent:damaged", agent=agent_id, error=error)
+        return found
 
     def _activate(self, address: AgentAddress) -> asyncio.Task[Activation]:
         self._last_used[address.id] = self._around.clock.monotonic()
@@ -181,8 +231,14 @@ class Host:
     async def _begin_boot(self) -> None:
         """Write down that this life of the process begins, and what the last two tell."""
         around = self._around
-        around.boot, before = await begin_boot(self._store, around.clock.now())
-        keys = await suspects_of(self._store, before)
+        keys: set[tuple[str, str]] = set()
+        try:
+            around.boot, before = await begin_boot(self._store, around.clock.now())
+            keys = await suspects_of(self._store, before)
+        except StoreUnavailableError as error:
+            around.commits.health.failed(error)
+        except (StoreError, ValueError):  # damage to one turn must not keep the others waiting
+            log.critical("the lives before this one cannot be read", exc_info=True, extra=_START)
         if keys:
             log.warning(
                 "the process died twice soon after its start; turns that ran at both run one after "
@@ -205,8 +261,18 @@ class Host:
 
     async def _drop_old_journals(self) -> None:
         before = self._around.clock.now() - JOURNAL_RETENTION
-        async with self._store.transaction() as tx:
-            await tx.execute("drop_old_packed_journals", {"before": before})
+        try:
+            async with self._store.transaction() as tx:
+                await tx.execute("drop_old_packed_journals", {"before": before})
+        except StoreUnavailableError as error:
+            self._around.commits.health.failed(error)
+        except StoreError:  # one damaged page must not keep the others from starting
+            log.exception("old streams could not be dropped", extra=_START)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether it says that what is stored cannot be read, not that the store does not work."""
+    return isinstance(error, StoreError) and not isinstance(error, StoreUnavailableError)
 
 
 def _is_awake(task: asyncio.Task[Activation]) -> bool:

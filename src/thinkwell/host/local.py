@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,22 +21,39 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 TITLE_LENGTH = 80
 
 
+class Awake(Protocol):
+    """What a host does for its client."""
+
+    async def agent(self, address: AgentAddress) -> Activation:
+        """The agent, awake."""
+        ...
+
+    def not_ready(self) -> str | None:
+        """Why no work is accepted now; None if it is."""
+        ...
+
+
 class LocalHostClient:
     """Reaches agents in the same process."""
 
     def __init__(
         self,
-        agent: Callable[[AgentAddress], Awaitable[Activation]],
+        host: Awake,
         classes: frozenset[str],
         store: Store,
     ) -> None:
-        self._agent = agent
+        self._host = host
+        self._agent = host.agent
         self._store = store
         self._classes = classes
 
     def knows(self, class_name: str) -> bool:
         """See `HostClient`."""
         return class_name in self._classes
+
+    def not_ready(self) -> str | None:
+        """See `HostClient`."""
+        return self._host.not_ready()
 
     async def open_connection(
         self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink

@@ -11,28 +11,42 @@ stop at the wrong moment would leave rows that nobody knows of.
 
 An agent whose epoch moved on has lost its ownership: its rows are left out, its log fails, the
 others commit.
+
+While the store does not write (a full disk), chunks stay here and turns wait: `flush` and `insist`
+return when the store has taken them. `run` refuses at once: it is for new work.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
+from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import OwnershipLostError, StoreError
+from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
+from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.store.base import Store, Transaction
 from thinkwell.store.ownership import check_epochs
 
 T = TypeVar("T")
 Work = Callable[[Transaction], Awaitable[T]]
+log = logging.getLogger("thinkwell.store")
 
 WINDOW = 0.005
 """Seconds between two commits of chunks."""
 CAP = 256
 """Waiting chunks at which a turn must wait for the commit itself."""
+
+PROBE = " " * 32_768
+"""As large as a longish answer: fewer bytes may still fit on a disk that is as good as full."""
+
+
+def _nothing() -> None:
+    """Nothing to take back, nobody to tell."""
 
 
 class Written(NamedTuple):
@@ -46,7 +60,14 @@ class Written(NamedTuple):
 class GroupCommit:
     """Collects chunks, commits them in groups, then tells."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        bus: EventBus | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._tasks = TaskOwner("group-commit")
@@ -55,6 +76,8 @@ class GroupCommit:
         self._waiting: dict[TurnLog, None] = {}
         self._scheduled = False
         self._last_commit = float("-inf")
+        self.health = StoreHealth(self._probe, self._tasks, bus or EventBus(), sleep)
+        """Whether the store writes."""
 
     def note(self, log: TurnLog) -> bool:
         """`log` has new chunks. Returns True when so many wait that the caller must `flush` now."""
@@ -65,20 +88,47 @@ class GroupCommit:
         return len(log.bodies) - log.written >= CAP
 
     async def flush(self) -> None:
-        """Commit what waits and tell. A store that fails fails the logs, not the caller."""
+        """Commit what waits and tell; waits as long as the store does not write.
+
+        A store that fails in another way fails the logs, not the caller.
+        """
         if self._waiting:
-            await run_to_the_end(self._flush())
+            await self.health.insist(lambda: run_to_the_end(self._flush()), _nothing)
 
     async def run(self, owner: Owner, work: Work[T]) -> T:
         """Commit `work` at once, together with all that waits; then tell; then return its result.
 
-        Chunks that `work` appends are part of the same transaction.
+        Chunks that `work` appends are part of the same transaction. Raises `StoreUnavailableError`
+        if the store does not write: nothing is stored then.
         """
-        return await run_to_the_end(self._run(owner, work))
+        self.health.refuse_if_failing()
+        try:
+            return await run_to_the_end(self._run(owner, work, _nothing))
+        except StoreUnavailableError as error:
+            self.health.failed(error)
+            raise
+
+    async def insist(
+        self,
+        owner: Owner,
+        work: Work[T],
+        *,
+        undo: Callable[[], object] = _nothing,
+        waits: Callable[[], object] = _nothing,
+    ) -> T:
+        """Like `run`, for work that has begun: waits as long as the store does not write.
+
+        `work` may then run again; `undo` takes back in memory what a failed one has done, before
+        anybody else commits. `waits` hears of the first failure.
+        """
+        return await self.health.insist(lambda: run_to_the_end(self._run(owner, work, undo)), waits)
 
     async def close(self) -> None:
         """Commit the rest and stop."""
-        await self.flush()
+        try:
+            await run_to_the_end(self._flush())
+        except StoreUnavailableError as error:  # its turns go on from what is stored
+            log.error("the last chunks could not be stored: %s", error.reason)
         await self._tasks.close()
 
     async def _flush(self) -> None:
@@ -89,19 +139,35 @@ class GroupCommit:
                 async with self._store.transaction() as tx:
                     await self._check_owners(tx, None)
                     batch = await self._write_waiting(tx)
+            except StoreUnavailableError:
+                raise
             except StoreError as error:
                 self._give_up(error)
                 return
             self._tell(batch)
 
-    async def _run(self, owner: Owner, work: Work[T]) -> T:
+    async def _run(self, owner: Owner, work: Work[T], undo: Callable[[], object]) -> T:
         async with self._one_at_a_time:
-            async with self._store.transaction() as tx:
-                await self._check_owners(tx, owner)
-                result = await work(tx)
-                batch = await self._write_waiting(tx)
+            try:
+                async with self._store.transaction() as tx:
+                    await self._check_owners(tx, owner)
+                    result = await work(tx)
+                    batch = await self._write_waiting(tx)
+            except BaseException:
+                undo()
+                raise
             self._tell(batch)
         return result
+
+    async def _probe(self) -> None:
+        """A write that is large enough to prove something, undone in the same transaction."""
+        async with self._one_at_a_time:
+            async with self._store.transaction() as tx:
+                await self._check_owners(tx, None)
+                await tx.execute("write_probe", {"body": PROBE})
+                await tx.execute("erase_probe", {})
+                batch = await self._write_waiting(tx)
+            self._tell(batch)
 
     def _schedule(self) -> None:
         self._scheduled = True
@@ -115,7 +181,13 @@ class GroupCommit:
     def _start_flush(self) -> None:
         self._scheduled = False
         if self._waiting:
-            self._tasks.spawn(self._flush(), name="flush")
+            self._tasks.spawn(self._flush_soon(), name="flush")
+
+    async def _flush_soon(self) -> None:
+        try:
+            await self._flush()
+        except StoreUnavailableError as error:  # they stay, and go with the next write
+            self.health.failed(error)
 
     async def _check_owners(self, tx: Transaction, owner: Owner | None) -> None:
         epochs = {log.owner.agent_id: log.owner.epoch for log in self._waiting}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.errors import StoreError
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.base import Reader, Transaction
+
+log = logging.getLogger("thinkwell.journal")
 
 
 class StoredEvent(msgspec.Struct, frozen=True):
@@ -72,9 +76,9 @@ async def read_packed(reader: Reader, agent_id: str, request_id: str) -> tuple[s
 
 
 async def pack_journal(
-    tx: Transaction, record: TurnRecord, bodies: list[str], *, now: float
+    tx: Transaction, record: TurnRecord, bodies: list[str], *, now: float, needed: int | None
 ) -> None:
-    """Keep the whole stream in one row and drop live rows nobody needs for recovery any more."""
+    """Keep the whole stream in one row and drop live rows before `needed`, which nobody needs."""
     await tx.execute(
         "pack_journal",
         {
@@ -84,7 +88,21 @@ async def pack_journal(
             "settled_at": now,
         },
     )
-    await tx.execute("trim_journal", {})
+    if needed is not None:
+        await tx.execute("trim_journal", {"needed": needed})
+
+
+async def needed_journal(reader: Reader) -> int | None:
+    """The first live row that some turn may need; None if that cannot be told.
+
+    Reads rows of all agents, so not in a transaction: damage to one would doom it.
+    """
+    try:
+        row = await reader.fetch_one("needed_journal", {})
+    except StoreError as error:
+        log.error("the journal cannot be trimmed: %s", error, extra={"action": "trim"})
+        return None
+    return None if row is None else row["pos"]
 
 
 def _split(text: str) -> list[str]:

@@ -7,6 +7,7 @@ migration.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, cast
 
@@ -19,12 +20,15 @@ from thinkwell.messages.message import UIMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.store.base import Reader, Row, Transaction
 
+log = logging.getLogger("thinkwell.journal")
+
 TurnStatus: TypeAlias = Literal["accepted", "running", "completed", "error", "aborted", "skipped"]
 Trigger: TypeAlias = Literal[
     "ws-chat", "programmatic", "submission", "rpc", "auto-continuation", "http-chat"
 ]
 ROOT = ""
 """As `branch_from`: the input begins the conversation anew, beside what is there."""
+UNREADABLE = "What is stored of this turn is damaged, so it could not be answered."
 UNSETTLED: tuple[TurnStatus, ...] = ("accepted", "running")
 
 
@@ -192,7 +196,7 @@ async def find_turn_by_key(reader: Reader, agent_id: str, key: str) -> TurnRecor
 async def newest_turn(reader: Reader, agent_id: str) -> TurnRecord | None:
     """The turn accepted last."""
     row = await reader.fetch_one("newest_turn", {"agent": agent_id})
-    return None if row is None else TurnRecord.from_row(row)
+    return None if row is None else _readable(row)
 
 
 async def inherited_tools(
@@ -206,20 +210,42 @@ async def inherited_tools(
 
 
 async def unsettled_turns(reader: Reader, agent_id: str) -> list[TurnRecord]:
-    """Turns that have not ended, in the order they were accepted."""
+    """Turns that have not ended, in the order they were accepted. Unreadable rows are left out."""
     rows = await reader.fetch_all("unsettled_turns", {"agent": agent_id})
-    return [TurnRecord.from_row(row) for row in rows]
+    return [record for row in rows if (record := _readable(row)) is not None]
+
+
+async def unreadable_turns(reader: Reader, agent_id: str) -> list[str]:
+    """Ids of unsettled turns whose rows cannot be decoded."""
+    rows = await reader.fetch_all("unsettled_turns", {"agent": agent_id})
+    return [row["id"] for row in rows if _readable(row) is None]
+
+
+async def fail_turn(tx: Transaction, agent_id: str, request_id: str, *, now: float) -> None:
+    """End a turn whose row cannot be decoded."""
+    fields = {"agent": agent_id, "id": request_id, "settled_at": now}
+    await tx.execute("fail_turn", {**fields, "error": UNREADABLE})
 
 
 async def turns_owing_hooks(reader: Reader, agent_id: str) -> list[TurnRecord]:
     """Settled turns whose response hooks have not run."""
     rows = await reader.fetch_all("turns_owing_hooks", {"agent": agent_id})
-    return [TurnRecord.from_row(row) for row in rows]
+    return [record for row in rows if (record := _readable(row)) is not None]
 
 
 async def agents_with_work(reader: Reader) -> list[str]:
     """Agents that must be awake: an unsettled turn, or hooks owed."""
     return [row["agent"] for row in await reader.fetch_all("agents_with_work", {})]
+
+
+async def all_agents(reader: Reader) -> list[str]:
+    """The ids of all agents."""
+    return [row["id"] for row in await reader.fetch_all("all_agents", {})]
+
+
+async def has_work(reader: Reader, agent_id: str) -> bool:
+    """Whether this agent must be awake."""
+    return await reader.fetch_one("agent_with_work", {"agent": agent_id}) is not None
 
 
 async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: int) -> TurnRecord:
@@ -343,6 +369,15 @@ def _options(record: TurnRecord) -> str:
             "inputDigest": record.input_digest,
         }
     )
+
+
+def _readable(row: Row) -> TurnRecord | None:
+    """The record, or None if the row is damaged: one bad row must not take the others along."""
+    try:
+        return TurnRecord.from_row(row)
+    except (ValueError, TypeError, AttributeError):
+        log.critical("a turn cannot be read", exc_info=True, extra={"turn": row["id"]})
+        return None
 
 
 def _load(text: str | None) -> Any:

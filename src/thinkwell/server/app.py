@@ -224,9 +224,13 @@ async def _unavailable(call: Call) -> None:
     if call.scope["type"] == "websocket":
         await call.receive()
         await refuse(call, 503, "Service Unavailable")
-    else:
-        response = text_response(503, "Service Unavailable")
-        await response(call.scope, call.receive, call.send)
+        return
+    response = text_response(503, "Service Unavailable")
+    if local_path(call.scope) == "/readyz":
+        from thinkwell.server.own_pages import not_ready
+
+        response = not_ready("stopping")
+    await response(call.scope, call.receive, call.send)
 
 
 @overload

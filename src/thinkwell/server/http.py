@@ -15,7 +15,7 @@ from typing import cast
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from thinkwell.core.errors import HostClosedError
+from thinkwell.core.errors import HostClosedError, StoreUnavailableError
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
 from thinkwell.server.answers import text_response
@@ -23,7 +23,7 @@ from thinkwell.server.asgi import Call, header_pairs, local_path
 from thinkwell.server.edge import Edge, agent_request
 from thinkwell.server.own_pages import answer_own
 from thinkwell.server.routing import NotOurs, Route, RouteMatch, UnknownChild, UnknownClass
-from thinkwell.wire.http import HttpResponse
+from thinkwell.wire.http import RETRY_LATER, HttpResponse
 
 log = logging.getLogger("thinkwell.server")
 
@@ -41,6 +41,8 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
         return
     except HostClosedError:
         response = text_response(503, "Service Unavailable")
+    except StoreUnavailableError as error:
+        response = text_response(503, str(error), RETRY_LATER)
     except Exception:
         log.exception("a request failed", extra={"path": call.scope["path"]})
         response = text_response(500, "Internal Server Error")
@@ -56,7 +58,7 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
 
 async def _answer(edge: Edge, match: RouteMatch, request: Request) -> Response:
     path = local_path(request.scope)
-    if path != "/healthz" and not edge.is_meant(request.scope):
+    if path not in ("/healthz", "/readyz") and not edge.is_meant(request.scope):
         host = request.headers.get("host", "")
         text = f"The host {host!r} is not served here. Name it in App(allowed_hosts=[...])."
         return text_response(400, text)

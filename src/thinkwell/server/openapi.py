@@ -115,6 +115,11 @@ def _app_paths(agents: Sequence[str]) -> _Json:
     anything: _Json = {"type": "object"}
     return {
         "/healthz": {"get": _operation("Whether the server lives", {200: _json(anything)})},
+        "/readyz": {
+            "get": _operation(
+                "Whether the server accepts work", {200: _json(anything), 503: _json(anything)}
+            )
+        },
         "/_thinkwell/settings": {
             "get": _operation("Which agents there are", {200: _json(anything)})
         },

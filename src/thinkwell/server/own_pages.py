@@ -1,6 +1,7 @@
 """What the app answers itself: health, the chat page, and what that page asks for.
 
 GET /healthz                    whether the server lives, and which version it is
+GET /readyz                     whether it accepts work: 503 with the reason if not
 GET /_thinkwell/settings        which agents there are, and where
 GET /_thinkwell/conversations   the agents of a class that were talked to, as far as whoever asks
                                 may read them: `auth` and `on_before_request` are asked for each
@@ -49,6 +50,17 @@ async def answer_own(edge: Edge, path: str, request: Request) -> Response | None
 async def _health(edge: Edge, request: Request) -> Response:
     del edge, request
     return _json({"status": "ok", "version": __version__})
+
+
+async def _ready(edge: Edge, request: Request) -> Response:
+    del request
+    reason = edge.host.not_ready()
+    return _json({"status": "ready"}) if reason is None else not_ready(reason)
+
+
+def not_ready(reason: str) -> Response:
+    """The answer of a server that lives and accepts no work."""
+    return _json({"status": "unavailable", "reason": reason}, 503)
 
 
 async def _settings(edge: Edge, request: Request) -> Response:
@@ -109,6 +121,7 @@ def _json(value: Any, status: int = 200) -> Response:
 
 _ROUTES: Mapping[str, Callable[[Edge, Request], Awaitable[Response]]] = {
     "/healthz": _health,
+    "/readyz": _ready,
     "/_thinkwell/settings": _settings,
     "/_thinkwell/conversations": _conversations,
     "/_thinkwell/openapi.json": _openapi,

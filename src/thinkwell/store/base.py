@@ -63,6 +63,10 @@ class Store(Reader, Protocol):
         """Checkpoint and release. Idempotent."""
         ...
 
+    def check(self) -> None:
+        """Raise `StoreUnavailableError` if what is written now would be lost. Quick."""
+        ...
+
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """A write transaction: commits when the block ends, rolls back when the block raises."""
         ...

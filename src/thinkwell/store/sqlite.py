@@ -17,6 +17,7 @@ from typing import Literal
 
 from thinkwell.core.errors import StoreError
 from thinkwell.store.base import Params, Row
+from thinkwell.store.file_identity import FileIdentity
 from thinkwell.store.migrate import load_migrations, migrate_sqlite, pending, sqlite_schema_version
 from thinkwell.store.queries import statements
 from thinkwell.store.sqlite_checkpoint import LOG_LIMIT_BYTES, Checkpointer
@@ -41,6 +42,7 @@ class SqliteStore:
         self._durability: Durability = durability
         self._link: SqliteLink | None = None
         self._lock: FileLock | None = None
+        self._identity: FileIdentity | None = None
         self._checkpointer: Checkpointer | None = None
         self._committer: WorkerThread | None = None
         self._reader: WorkerThread | None = None
@@ -71,12 +73,17 @@ class SqliteStore:
         async with link.lock:
             if self._link is None:
                 return
-            self._link = None
+            self._link = self._identity = None
             try:
                 await self._stop_threads()
             finally:
                 link.close()
                 self._release()
+
+    def check(self) -> None:
+        """Raise if the file was deleted or replaced: what is written now would be lost."""
+        if self._identity is not None:
+            self._identity.check()
 
     def transaction(self) -> SqliteTransaction:
         """A write transaction: commits when the block ends, rolls back when the block raises."""
@@ -166,7 +173,8 @@ class SqliteStore:
             self._link = SqliteLink(connection, queries, lambda: None)
             return
         checkpointer = Checkpointer(self._path, self._connect_file)
-        self._link = SqliteLink(connection, queries, checkpointer.look)
+        self._identity = FileIdentity(self._path)
+        self._link = SqliteLink(connection, queries, checkpointer.look, self.check)
         checkpointer.start(self._link.lock)
         self._checkpointer = checkpointer
         self._reader = WorkerThread("thinkwell-read")

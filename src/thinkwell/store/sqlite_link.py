@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from thinkwell.core.errors import StoreError
+from thinkwell.core.errors import StoreError, StoreUnavailableError
 from thinkwell.store.base import Params, Row
 
 COMMITS_BETWEEN_REPORTS = 64
@@ -21,21 +21,40 @@ COMMITS_BETWEEN_REPORTS = 64
 FAILURES = (sqlite3.Error, OverflowError, UnicodeEncodeError)
 
 
+_NOT_WRITING = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_PROTOCOL,
+    }
+)
+"""What says something about the machine, not about what was to be written."""
+
+
 class SqliteLink:
     """One open connection and the right to use it."""
 
-    __slots__ = ("_commits", "_connection", "_owner", "_report", "_statements", "lock")
+    __slots__ = ("_check", "_commits", "_connection", "_owner", "_report", "_statements", "lock")
 
     def __init__(
         self,
         connection: sqlite3.Connection,
         statements: Mapping[str, str],
         report: Callable[[], None],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check` raises if writes would be lost; `report` hears of every so many commits."""
         self.lock = asyncio.Lock()
         self._connection = connection
         self._statements = statements
         self._report = report
+        self._check = check
         self._commits = 0
         self._owner: asyncio.Task[Any] | None = None
 
@@ -72,6 +91,7 @@ class SqliteLink:
 
     def begin(self) -> None:
         """Start a write transaction. The caller holds the lock."""
+        self._check()
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
@@ -125,4 +145,7 @@ class SqliteLink:
 
 def fail(query: str, error: Exception) -> NoReturn:
     """Raise what the database said as a `StoreError`, with the cause kept."""
-    raise StoreError(f"{query} failed: {error}") from error
+    text = f"{query} failed: {error}"
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_WRITING:
+        raise StoreUnavailableError(text) from error
+    raise StoreError(text) from error

@@ -158,7 +158,7 @@ async def _repaired(turn: RunningTurn, window: list[StoredMessage]) -> list[Stor
             if message["id"] in repair.changed_ids:
                 await session.update(tx, message)
 
-    await turn.parts.commits.run(turn.parts.owner, store)
+    await turn.parts.commits.insist(turn.parts.owner, store)
     for message in repair.messages:
         if message["id"] == turn.message_id:  # a continuation has read it before
             turn.take_repaired(message)

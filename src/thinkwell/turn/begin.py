@@ -47,7 +47,7 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     messages = await _input_of(ticket, turn)
     stop = await _tell_start(turn, messages) if first else None
     try:
-        turn.record = await turn.parts.commits.run(
+        turn.record = await turn.parts.commits.insist(
             turn.parts.owner, lambda tx: _start(tx, turn, messages)
         )
     except TurnGoneError:  # a clear was faster
@@ -79,7 +79,7 @@ async def begin_again(turn: RunningTurn) -> None:
     await turn.parts.commits.flush()
     reopen(turn)
     _count_stall(turn)
-    turn.record = await turn.parts.commits.run(
+    turn.record = await turn.parts.commits.insist(
         turn.parts.owner,
         lambda tx: start_attempt(tx, turn.record, now=turn.parts.clock.now(), seq=turn.log.written),
     )

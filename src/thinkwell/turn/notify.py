@@ -132,4 +132,4 @@ def _fields(parts: Parts, record: TurnRecord) -> dict[str, Any]:
 
 
 async def _owe(parts: Parts, record: TurnRecord, owed: int) -> None:
-    await parts.commits.run(parts.owner, lambda tx: set_hooks_owed(tx, record, owed))
+    await parts.commits.insist(parts.owner, lambda tx: set_hooks_owed(tx, record, owed))

@@ -46,7 +46,7 @@ async def _write(turn: RunningTurn, place: str) -> None:
         await mark_places(tx, turn.record, places)
         return places
 
-    turn.written_places = await turn.parts.commits.run(turn.parts.owner, write)
+    turn.written_places = await turn.parts.commits.insist(turn.parts.owner, write)
 
 
 def watched_hook(event: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:

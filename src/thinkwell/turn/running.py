@@ -66,6 +66,8 @@ class RunningTurn:
     """Where the turn is, as far as it keeps a record of it (`places.py`)."""
     written_places: tuple[str, ...] = ()
     """What of that its row says."""
+    forgotten = False
+    """What was answered could not be stored and was dropped."""
     stored = False
     """The settling transaction has written the answer: from then on answers go to the row."""
 
@@ -127,6 +129,11 @@ class RunningTurn:
         """Drop what was answered: it cannot be stored. A stored beginning stays as it is."""
         self.fold = Fold(self.empty_answer())
         self.answer_known = not self.record.continuation
+        self.forgotten = True
+
+    def not_stored(self) -> None:
+        """The settling transaction failed: nothing of it is there."""
+        self.stored = self.log.packed = False
 
     def take_answer(self, answer: OutsideAnswer) -> None:
         """An answer from outside for a call of this turn."""

@@ -1,13 +1,15 @@
 """The one way a turn ends.
 
 On failure the hooks decide the text; then one transaction stores message, end, packed journal and
-owed hooks; then the clients hear. If that transaction fails, the clients' stream still ends with
-an error, the row stays unsettled, and the next start of the host takes the turn up again.
+owed hooks; then the clients hear. While the store does not write, the turn keeps its slot and
+nobody hears of an end: everything is in memory, and is stored as soon as that works again. Should
+the process die first, the next start takes the turn up from its journal, as after any crash.
 """
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import assert_never
 
 import msgspec
@@ -17,6 +19,7 @@ from thinkwell.core.errors import (
     AbortTurn,
     EmptyPromptError,
     FailTurn,
+    OwnershipLostError,
     SessionError,
     StoreError,
     TurnError,
@@ -24,8 +27,15 @@ from thinkwell.core.errors import (
 from thinkwell.hooks.contexts import ModelResponse
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.reading import pack_journal
-from thinkwell.journal.turns import TurnEnd, TurnRecord, settle_turn
+from thinkwell.journal.group_commit import Work
+from thinkwell.journal.reading import needed_journal, pack_journal
+from thinkwell.journal.turns import (
+    TurnEnd,
+    TurnRecord,
+    fail_turn,
+    settle_turn,
+    unreadable_turns,
+)
 from thinkwell.messages.chunks import Chunk, tool_error
 from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
 from thinkwell.session.rows import AUTO, Parent
@@ -42,6 +52,7 @@ from thinkwell.turn.ending import (
     Skipped,
     TurnOutcome,
 )
+from thinkwell.turn.face import Parts
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step_result import has_content, has_result, step_blocks
 
@@ -49,7 +60,11 @@ log = logging.getLogger("thinkwell.turn")
 
 SAFE_ERROR = "Something went wrong while answering. Please try again."
 """What clients read instead of an internal error (spec/02 §11.8)."""
+MOVED = "This conversation has moved to another server, where the answer goes on. Reload to see it."
+"""What clients hear when another host took the agent over."""
 END_EVENTS = ("on_chat_done", "on_chat_abort", "on_chat_response")
+FIRST_PAUSE, LAST_PAUSE = 1.0, 60.0
+"""Seconds between two tries to end a turn whose row the store refuses to change."""
 HOOK_TRIES = 3
 """How often the response hooks of one turn may be begun, crashes included."""
 
@@ -59,16 +74,13 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     error, client_text = await _decide_error(turn, ending)
     try:
         await _settle_leftovers(turn, ending)
-        end = _end(turn, ending, (error, client_text))
-        stored = await turn.parts.commits.run(turn.parts.owner, lambda tx: _store(tx, turn, end))
-    except SessionError as failure:  # the answer itself cannot be stored: end without it
-        turn.log.packed = False
+        stored = await _store_end(turn, _end(turn, ending, (error, client_text)))
+    except OwnershipLostError as failure:
+        return await _end_elsewhere(turn, failure)
+    except (SessionError, StoreError) as failure:  # the answer cannot be stored: end without it
+        log.exception("an answer could not be stored", extra={"action": "settle"})
         turn.forget_answer()
         return await settle(turn, Failed("store", failure))
-    except StoreError as failure:
-        log.exception("a turn could not be settled", extra={"action": "settle"})
-        turn.log.packed = False
-        return await _end_without_storing(turn, failure)
     if stored is None:
         return await _end_superseded(turn)
     turn.record = stored.record
@@ -88,6 +100,29 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
         response=last_response(turn.fold.message, turn.record.stop_reason),
         continuation=stored.continuation,
     )
+
+
+async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
+    """Store the end, however long the store takes. Raises if it refuses the answer itself."""
+    parts, pause = turn.parts, FIRST_PAUSE
+    needed = await needed_journal(parts.store)
+    while True:
+        try:
+            return await parts.commits.insist(
+                parts.owner,
+                lambda tx: _store(tx, turn, end, needed),
+                undo=turn.not_stored,
+                waits=lambda: parts.output.recovering(turn.record),
+            )
+        except OwnershipLostError:
+            raise
+        except StoreError:
+            if not turn.forgotten:
+                raise
+            # Not even its row can be written, a damaged page for example: only this agent waits.
+            log.critical("a turn cannot be ended", exc_info=True, extra={"action": "settle"})
+        await parts.sleep(pause)
+        pause = min(pause * 2, LAST_PAUSE)
 
 
 async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | None, str | None]:
@@ -209,7 +244,9 @@ class Stored(msgspec.Struct, frozen=True):
     continuation: TurnRecord | None
 
 
-async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | None:
+async def _store(
+    tx: Transaction, turn: RunningTurn, end: TurnEnd, needed: int | None
+) -> Stored | None:
     """The settling transaction. None if somebody (a clear) has ended the turn before."""
     now = turn.parts.clock.now()
     turn.written = ()
@@ -218,7 +255,7 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | N
     if end.status != "skipped" and turn.answer_known:
         await _store_answer(tx, turn)
     turn.stored = True
-    await pack_journal(tx, turn.record, turn.log.bodies, now=now)
+    await pack_journal(tx, turn.record, turn.log.bodies, now=now, needed=needed)
     turn.log.packed = True
     record = msgspec.structs.replace(
         turn.record,
@@ -238,6 +275,34 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | N
             tx, turn.parts, record, turn.fold.message, owed=turn.continuation_owed
         )
     return Stored(record, following)
+
+
+async def end_without_answer(parts: Parts, work: Work[object]) -> None:
+    """End a turn that has nothing to store beside its row. Never raises."""
+    try:
+        await parts.commits.insist(parts.owner, work)
+    except StoreError:  # the next start finds it as it is
+        log.exception("a turn could not be ended", extra={"action": "settle"})
+
+
+async def end_broken(parts: Parts, record: TurnRecord) -> None:
+    """End a turn that met a defect of ours."""
+    end = TurnEnd(status="error", stop_reason="error", error=record.error, client_error=SAFE_ERROR)
+    await end_without_answer(parts, lambda tx: settle_turn(tx, record, end, now=parts.clock.now()))
+
+
+async def end_damaged(parts: Parts) -> None:
+    """Turns that cannot be read end, so that the agent's others go on. Told on the bus."""
+    agent_id = parts.owner.agent_id
+    for request_id in await unreadable_turns(parts.store, agent_id):
+        await parts.commits.insist(
+            parts.owner, partial(_fail_damaged, agent_id, request_id, parts.clock.now())
+        )
+        parts.bus.emit("agent:damaged", agent=agent_id, request_id=request_id)
+
+
+async def _fail_damaged(agent_id: str, request_id: str, now: float, tx: Transaction) -> None:
+    await fail_turn(tx, agent_id, request_id, now=now)
 
 
 async def _store_answer(tx: Transaction, turn: RunningTurn) -> None:
@@ -284,12 +349,12 @@ async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
     return TurnOutcome(record=turn.record, message=turn.empty_answer(), cleared=True)
 
 
-async def _end_without_storing(turn: RunningTurn, failure: StoreError) -> TurnOutcome:
-    """The store is gone: end the stream of whoever watches; the row stays for the next start."""
+async def _end_elsewhere(turn: RunningTurn, failure: OwnershipLostError) -> TurnOutcome:
+    """Another host has this agent, and the turn: whoever watches here must look there."""
     told = msgspec.structs.replace(
         turn.record, status="error", stop_reason="error", error=json.error_text(failure)
     )
-    await turn.parts.output.ended(told, SAFE_ERROR)
+    await turn.parts.output.ended(told, MOVED)
     return TurnOutcome(record=told, message=turn.fold.message, error=failure)
 
 

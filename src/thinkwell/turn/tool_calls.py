@@ -113,8 +113,10 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
     await _tell_after(turn, step, call, settled)
     chunk = _result_chunk(call, settled)
     await turn.show(chunk)
+    told = False
 
     async def store(tx: Transaction) -> None:
+        nonlocal told  # a store that did not write is asked again: the chunk is there already
         if not (settled.open or isinstance(settled.error, ToolOutcomeUnknownError)):
             await settle_call(
                 tx,
@@ -125,14 +127,16 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
                 error=settled.error_text,
                 now=turn.parts.clock.now(),
             )
-        if call.approved:
+        if not told and call.approved:
             turn.fold.apply(chunk)
-            await turn.parts.session.update(tx, turn.fold.message)
-        else:
+        elif not told:
             turn.record_chunk(chunk)
             turn.parts.commits.note(turn.log)
+        told = True
+        if call.approved:
+            await turn.parts.session.update(tx, turn.fold.message)
 
-    await turn.parts.commits.run(turn.parts.owner, store)
+    await turn.parts.commits.insist(turn.parts.owner, store)
     if call.approved:
         turn.parts.output.updated(turn.fold.message)
 

@@ -56,7 +56,7 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
         idempotency_key=_key(turn, call, ready),
         step=step.number,
     )
-    await parts.commits.run(
+    await parts.commits.insist(
         parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
     )
     crash_here("c7")
@@ -153,7 +153,7 @@ class _Work:
         if error is None:
             output = limit_output(task.result(), parts.agent.max_tool_output_chars)
         text = None if error is None else json.error_text(error)
-        await parts.commits.run(
+        await parts.commits.insist(
             parts.owner,
             lambda tx: settle_call(
                 tx,

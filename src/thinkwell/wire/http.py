@@ -11,6 +11,8 @@ from thinkwell.core import json
 from thinkwell.core.principal import Principal
 
 PLAIN = "text/plain;charset=UTF-8"
+RETRY_LATER: Mapping[str, str] = {"retry-after": "5"}
+"""The header of an answer that will be another one in a few seconds."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -41,9 +41,13 @@ class FakeHost:
         self.failure: Exception | None = None
         self.answer = HttpResponse(body=b"[]", content_type="application/json")
         self.talked_to: list[Conversation] = []
+        self.unready: str | None = None
 
     def knows(self, class_name: str) -> bool:
         return class_name == "chat-agent"
+
+    def not_ready(self) -> str | None:
+        return self.unready
 
     async def open_connection(
         self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink

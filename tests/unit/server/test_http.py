@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge, running
-from thinkwell.core.errors import HostClosedError
+from thinkwell.core.errors import HostClosedError, StoreUnavailableError
 from thinkwell.core.principal import Principal
 from thinkwell.server.access import Access
 from thinkwell.server.asgi import local_path
@@ -166,6 +166,21 @@ class TestStream:
 
 
 class TestOwnRoutes:
+    async def test_readiness_is_503_with_the_reason_while_no_work_is_accepted(self):
+        host = FakeHost()
+        status, _, _ = await ask(host, AsgiClient("http", "/readyz", host="10.0.0.7"))
+        assert status == 200
+        host.unready = "the disk is full"
+        status, body, _ = await ask(host, AsgiClient("http", "/readyz"))
+        assert (status, json.loads(body)["reason"]) == (503, "the disk is full")
+
+    async def test_a_store_that_does_not_write_answers_503_and_when_to_come_back(self):
+        host = FakeHost()
+        host.failure = StoreUnavailableError("the disk is full")
+        path = "/agents/chat-agent/alice/get-messages"
+        status, _, headers = await ask(host, AsgiClient("http", path))
+        assert (status, headers["retry-after"]) == (503, "5")
+
     async def test_health_says_that_it_lives_and_nothing_about_agents(self):
         status, body, _ = await ask(FakeHost(), AsgiClient("http", "/healthz"))
         assert status == 200

@@ -38,3 +38,7 @@ SELECT a.name, t.created_at AS updated_at,
 FROM agents a JOIN turns t ON t.agent = a.id
 WHERE a.class = :class AND t.seq = (SELECT MAX(seq) FROM turns WHERE agent = a.id)
 ORDER BY t.created_at DESC, a.name LIMIT :limit OFFSET :offset;
+
+-- name: all_agents
+-- The ids of all agents.
+SELECT id FROM agents;

@@ -14,12 +14,14 @@ VALUES (:agent, :turn, :seq, :seq, :kind, :body) RETURNING pos;
 -- The live journal of one turn, scanned from where the turn began.
 SELECT kind, seq_from, body FROM journal WHERE pos >= :start AND agent = :agent AND turn = :turn ORDER BY pos;
 
+-- name: needed_journal
+-- The first live row that some turn may need for recovery.
+SELECT COALESCE((SELECT MIN(journal_start) FROM turns WHERE status IN ('accepted', 'running')),
+                (SELECT MAX(pos) + 1 FROM journal)) AS pos;
+
 -- name: trim_journal
--- Drop live rows older than every turn that may need recovery, a bounded piece at a time.
-DELETE FROM journal
-WHERE pos < COALESCE((SELECT MIN(journal_start) FROM turns WHERE status IN ('accepted', 'running')),
-                     (SELECT MAX(pos) + 1 FROM journal))
-  AND pos < (SELECT MIN(pos) + 2000 FROM journal);
+-- Drop live rows nobody needs any more, a bounded piece at a time.
+DELETE FROM journal WHERE pos < :needed AND pos < (SELECT MIN(pos) + 2000 FROM journal);
 
 -- name: pack_journal
 -- The whole stream of an ended turn.
@@ -48,3 +50,12 @@ WHERE pos >= :start AND pos < :stop AND agent = :agent
 -- name: drop_packed_journals
 -- Every stream of one agent (clear).
 DELETE FROM packed_journals WHERE agent = :agent;
+
+-- name: write_probe
+-- Proves that the store takes a row of some size; `erase_probe` follows in the same transaction.
+INSERT INTO journal (agent, turn, seq_from, seq_to, kind, body)
+VALUES ('', '', 0, 0, 'probe', :body);
+
+-- name: erase_probe
+-- Takes the proof away again.
+DELETE FROM journal WHERE pos = (SELECT MAX(pos) FROM journal) AND kind = 'probe';

@@ -39,6 +39,17 @@ SELECT * FROM turns WHERE agent = :agent AND hooks_owed > 0 ORDER BY seq;
 SELECT agent FROM turns WHERE status IN ('accepted', 'running')
 UNION SELECT agent FROM turns WHERE hooks_owed > 0;
 
+-- name: agent_with_work
+-- Whether one agent must be awake after a start.
+SELECT 1 FROM turns WHERE agent = :agent AND (status IN ('accepted', 'running') OR hooks_owed > 0)
+LIMIT 1;
+
+-- name: fail_turn
+-- A turn whose row is damaged ends without having run.
+UPDATE turns SET status = 'error', stop_reason = 'error', error = :error, client_error = :error,
+                 settled_at = :settled_at
+WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
+
 -- name: start_attempt
 -- One more attempt of a turn begins.
 UPDATE turns SET status = 'running', attempt = :attempt, incident = :incident,
