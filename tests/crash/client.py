@@ -101,8 +101,14 @@ class Client:
 
     def transcript(self) -> list[UIMessage]:
         """The newest transcript it was shown."""
-        shown = [f["messages"] for f in self.frames if f["type"] == "cf_agent_chat_messages"]
-        return shown[-1]
+        return self._transcripts()[-1]
+
+    def transcript_or_nothing(self) -> list[UIMessage]:
+        """The same, for a client that may not have been shown any."""
+        return next(reversed(self._transcripts()), [])
+
+    def _transcripts(self) -> list[list[UIMessage]]:
+        return [f["messages"] for f in self.frames if f["type"] == "cf_agent_chat_messages"]
 
 
 def _answers(frame: Frame, request: str) -> bool:
