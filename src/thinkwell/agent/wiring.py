@@ -14,12 +14,13 @@ from thinkwell.agent.agent import Agent
 from thinkwell.agent.connections import Connections, OpenConnection
 from thinkwell.agent.http import handle_agent_request
 from thinkwell.agent.making import Made, make
+from thinkwell.agent.retrying import retry_turn
 from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
 from thinkwell.agent.turns import Turns
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import StoreUnavailableError
+from thinkwell.core.errors import StoreUnavailableError, TurnError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_user
@@ -105,6 +106,19 @@ class Activation:
     async def handle_request(self, request: HttpRequest) -> HttpResponse:
         """Answer an HTTP request."""
         return await handle_agent_request(self.agent, self._turns, request)
+
+    async def retry_turn(self, request_id: str) -> str:
+        """Run a turn again that ended badly; the id of the new one."""
+        return await retry_turn(self._chatting(), request_id)
+
+    async def cancel_turn(self, request_id: str, reason: str) -> bool:
+        """Stop a turn. False if it neither runs nor waits."""
+        return await self._chatting().cancel(request_id, reason)
+
+    def _chatting(self) -> Turns:
+        if self._turns is None:
+            raise TurnError(f"{type(self.agent).__name__} has no turns: it does not chat.")
+        return self._turns
 
     @property
     def busy(self) -> bool:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+DEFAULT_STORE = "sqlite:///.thinkwell/thinkwell.db"
+STATUSES = ("accepted", "running", "completed", "error", "aborted", "skipped")
 _PATH_HELP = "PATH is a Python file, a folder with agents/, or module:app."
 
 
@@ -94,3 +97,117 @@ def chat(target: str, **options: Any) -> None:
     from thinkwell.cli.chat import Target, chat_in_terminal
 
     sys.exit(chat_in_terminal(Target(path=target, **options)))
+
+
+def _store_option(command: F) -> F:
+    return click.option(
+        "--store",
+        default=DEFAULT_STORE,
+        show_default=True,
+        metavar="URL",
+        help="The database: its URL, or the path of its file.",
+    )(command)
+
+
+def _json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="For programs.")(command)
+
+
+def _turn_options(command: F) -> F:
+    command = click.option("--agent", help="Whose turn (class/name), if several have it.")(command)
+    return click.argument("turn", metavar="ID")(_store_option(command))
+
+
+@main.group()
+def turns() -> None:
+    """Look at turns, retry or stop them."""
+
+
+@turns.command("list")
+@click.option("--parked", is_flag=True, help="Only those that killed the process too often.")
+@click.option("--agent", help="Only those of one agent (class/name).")
+@click.option("--status", type=click.Choice(STATUSES), help="Only those with this status.")
+@click.option("--limit", default=30, show_default=True, help="How many, the newest first.")
+@_json_option
+@_store_option
+def list_turns(store: str, *, as_json: bool, **filters: Any) -> None:
+    """The newest turns of all agents."""
+    from thinkwell.cli import operating
+
+    operating.list_turns(store, as_json=as_json, **filters)
+
+
+@turns.command()
+@_turn_options
+@_json_option
+def show(store: str, turn: str, agent: str | None, *, as_json: bool) -> None:
+    """All about one turn: how it ended, its attempts, its tool calls."""
+    from thinkwell.cli import operating
+
+    operating.show_turn(store, turn, agent, as_json=as_json)
+
+
+@turns.command()
+@_turn_options
+def retry(store: str, turn: str, agent: str | None) -> None:
+    """Answer the question of a parked or failed turn again, in a new turn."""
+    from thinkwell.cli import operating
+
+    operating.retry_turn(store, turn, agent)
+
+
+@turns.command()
+@_turn_options
+def cancel(store: str, turn: str, agent: str | None) -> None:
+    """Stop a turn that runs or waits."""
+    from thinkwell.cli import operating
+
+    operating.cancel_turn(store, turn, agent)
+
+
+@main.group()
+def agents() -> None:
+    """Look at agents."""
+
+
+@agents.command("list")
+@click.option("--class", "cls", help="Only those of one class (kebab case).")
+@click.option("--limit", default=30, show_default=True, help="How many, the latest used first.")
+@_json_option
+@_store_option
+def list_agents(store: str, cls: str | None, limit: int, *, as_json: bool) -> None:
+    """The agents of a database and how much they have done."""
+    from thinkwell.cli import operating
+
+    operating.list_agents(store, as_json=as_json, limit=limit, **{"class": cls})
+
+
+@main.command()
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds to wait for the end.")
+@_store_option
+def stop(store: str, timeout: float) -> None:
+    """Ask the process that serves a database to stop, and wait until it has."""
+    from thinkwell.cli import operating
+
+    operating.stop_server(store, timeout=timeout)
+
+
+@main.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--force", is_flag=True, help="Replace FILE.")
+@_store_option
+def backup(store: str, file: Path, *, force: bool) -> None:
+    """Copy a database into FILE, also while a server works on it."""
+    from thinkwell.cli import operating
+
+    operating.back_up(store, file, force=force)
+
+
+@main.command()
+@_json_option
+@_store_option
+def doctor(store: str, *, as_json: bool) -> None:
+    """Examine a database: its pages, its version, who serves it, what is unfinished."""
+    from thinkwell.cli import operating
+
+    sys.exit(0 if operating.examine(store, as_json=as_json) else 1)

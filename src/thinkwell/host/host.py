@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation, Surroundings, wake
@@ -123,6 +124,11 @@ class Host:
         await self._store.close()
         self._awake.clear()
         self._last_used.clear()
+
+    def status(self) -> dict[str, Any]:
+        """What is awake here."""
+        awake = self._activations()
+        return {"awake": len(awake), "busy": sum(activation.busy for activation in awake)}
 
     def client(self) -> LocalHostClient:
         """The way in for an edge in the same process."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from thinkwell.agent.agent import Agent
+    from thinkwell.host.control import Control
     from thinkwell.host.host import Host
     from thinkwell.server.access import Auth, BeforeHook
     from thinkwell.server.edge import Edge
@@ -84,6 +85,7 @@ class App:
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
         self._host: Host | None = None
+        self._control: Control | None = None
         self._client: HostClient | None = None
         self._edge: Edge | None = None
 
@@ -103,14 +105,16 @@ class App:
 
     async def start(self) -> None:
         """Open the store and wake what has unfinished work. Idempotent."""
+        from thinkwell.host.control import control_of
         from thinkwell.host.host import Host
-        from thinkwell.store.open import store_from_url
+        from thinkwell.store.open import database_file, store_from_url
 
         async with self._changing:
             if self._phase == "running":
                 return
             host = Host(self.agents, store_from_url(self.store))
             await host.start()
+            self._control = await control_of(host, database_file(self.store))
             self._host, self._client = host, host.client()
             self._edge = self._make_edge(self._client)
             self._phase = "running"
@@ -119,9 +123,14 @@ class App:
         """Stop the host. Unfinished turns go on at the next start. Idempotent."""
         async with self._changing:
             host, self._host, self._client = self._host, None, None
+            control, self._control = self._control, None
             self._phase = "stopped"
+            if control is not None:
+                control.leave()  # while the store is still ours: the next process makes its own
             if host is not None:
                 await host.stop()
+            if control is not None:
+                await control.close()
 
     @property
     def agent_names(self) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.store.base import Store
 from thinkwell.store.sqlite import MEMORY, Durability, SqliteStore
@@ -14,6 +16,11 @@ _FORMS = (
 
 def store_from_url(url: str, *, durability: Durability = "process") -> Store:
     """The store a URL names, not opened yet. Raises `ConfigurationError` with the right forms."""
+    return SqliteStore(database_file(url) or MEMORY, durability=durability)
+
+
+def database_file(url: str) -> Path | None:
+    """The file of the store a URL names; None if it lives in memory."""
     scheme, separator, rest = url.partition("://")
     if separator and scheme in ("postgresql", "postgres"):
         raise ConfigurationError(
@@ -22,11 +29,11 @@ def store_from_url(url: str, *, durability: Durability = "process") -> Store:
     if not separator or scheme != "sqlite":
         raise ConfigurationError(f"{url!r} is not a store Thinkwell knows. {_FORMS}")
     if rest in (MEMORY, f"/{MEMORY}"):
-        return SqliteStore(MEMORY, durability=durability)
+        return None
     path = rest.removeprefix("/")
     if path == rest or not path or path.endswith("/"):
         raise ConfigurationError(f"{url!r} does not name a database file. {_FORMS}")
-    return SqliteStore(path, durability=durability)
+    return Path(path)
 
 
 async def open_store(url: str, *, durability: Durability = "process") -> Store:

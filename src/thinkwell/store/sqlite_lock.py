@@ -25,11 +25,32 @@ if sys.platform == "win32":
         msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         os.lseek(handle, 0, os.SEEK_SET)
 
+    _share = _lock
+
 else:
     import fcntl
 
     def _lock(handle: int) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _share(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def lock_holder(database: Path) -> int | None:
+    """The process that has the database open, if any; 0 if nobody can say which."""
+    path = database.with_name(database.name + ".lock")
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        _share(handle)
+    except OSError:
+        return int(os.read(handle, 32) or b"0")
+    finally:
+        os.close(handle)
+    return None
 
 
 class FileLock:

@@ -1,0 +1,181 @@
+"""The commands for whoever runs a server: `turns`, `agents`, `stop`, `backup`, `doctor`.
+
+They read the database beside the process that serves it, over a read-only connection, and act
+through that process (`asking.py`): a second one may not write. `--json` gives programs what people
+get as tables.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from thinkwell.cli.asking import ask, ask_to_stop, is_served
+from thinkwell.cli.tables import Printer, size
+from thinkwell.core import json
+from thinkwell.core.errors import ThinkwellError
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.store.open import database_file
+from thinkwell.store.read_only import ReadOnlySqlite
+from thinkwell.store.sqlite_lock import lock_holder
+
+NO_FILE = "That store keeps nothing on disk, so there is nothing to look at."
+
+
+def find_database(store: str) -> Path:
+    """The file that a store's URL, or a plain path, names."""
+    try:
+        file = database_file(store) if "://" in store else Path(store)
+    except ThinkwellError as error:
+        raise click.ClickException(str(error)) from error
+    if file is None:
+        raise click.ClickException(NO_FILE)
+    return file
+
+
+def opened(store: str, *, current: bool = True) -> ReadOnlySqlite:
+    """The database for reading; `current` if its schema has to be the one of this program."""
+    try:
+        database = ReadOnlySqlite(find_database(store))
+        if current:
+            database.require_current()
+    except ThinkwellError as error:
+        raise click.ClickException(str(error)) from error
+    return database
+
+
+def list_turns(store: str, *, as_json: bool, **filters: Any) -> None:
+    """`thinkwell turns list`."""
+    with opened(store) as database:
+        rows = database.fetch_all("list_turns", {**filters, "parked": int(filters["parked"])})
+    printer = Printer()
+    if as_json:
+        printer.json([_public(row) for row in rows])
+    elif rows:
+        printer.turns(rows)
+    else:
+        printer.note("No turn is parked." if filters["parked"] else "There are no such turns.")
+
+
+def show_turn(store: str, turn: str, agent: str | None, *, as_json: bool) -> None:
+    """`thinkwell turns show`."""
+    with opened(store) as database:
+        row = _one_turn(database, turn, agent)
+        calls = database.fetch_all("calls_with_turn", {"agent": row["agent"], "turn": row["id"]})
+    record = TurnRecord.from_row(row)
+    printer = Printer()
+    if as_json:
+        incident = json.loads(json.dumps(record.incident))
+        about = {"input": record.input, "messageId": record.message_id, "incident": incident}
+        printer.json({**_public(row), **about, "calls": calls})
+    else:
+        printer.turn(record, calls)
+
+
+def retry_turn(store: str, turn: str, agent: str | None) -> None:
+    """`thinkwell turns retry`."""
+    row = _find(store, turn, agent)
+    answer = ask(find_database(store), {"do": "retry", "agent": row["agent"], "turn": row["id"]})
+    click.echo(f"{row['agent']} answers it again: turn {answer['turn']}")
+
+
+def cancel_turn(store: str, turn: str, agent: str | None) -> None:
+    """`thinkwell turns cancel`."""
+    row = _find(store, turn, agent)
+    answer = ask(find_database(store), {"do": "cancel", "agent": row["agent"], "turn": row["id"]})
+    if not answer["stopped"]:
+        raise click.ClickException(f"The turn {turn} does not run and does not wait.")
+    click.echo(f"The turn {turn} of {row['agent']} stops.")
+
+
+def list_agents(store: str, *, as_json: bool, **filters: Any) -> None:
+    """`thinkwell agents list`."""
+    with opened(store) as database:
+        rows = database.fetch_all("agents_overview", filters)
+    printer = Printer()
+    if as_json:
+        printer.json(rows)
+    elif rows:
+        printer.agents(rows)
+    else:
+        printer.note("There are no agents yet.")
+
+
+def stop_server(store: str, *, timeout: float) -> None:
+    """`thinkwell stop`."""
+    database = find_database(store)
+    pid, ended = ask_to_stop(database, timeout)
+    if not ended:
+        raise click.ClickException(
+            f"Process {pid} was asked to stop and has not ended after {timeout:g} seconds."
+        )
+    click.echo(f"Process {pid} has stopped. What it had not finished goes on at the next start.")
+
+
+def back_up(store: str, target: Path, *, force: bool) -> None:
+    """`thinkwell backup`."""
+    if target.exists() and not force:
+        raise click.ClickException(f"{target} exists. Add --force to replace it.")
+    with opened(store, current=False) as database:
+        try:
+            written = database.copy_to(target)
+        except ThinkwellError as error:
+            raise click.ClickException(str(error)) from error
+    click.echo(f"Copied {database.path} to {target} ({size(written)}).")
+
+
+def examine(store: str, *, as_json: bool) -> bool:
+    """`thinkwell doctor`. Whether all is well."""
+    path = find_database(store)
+    with opened(store, current=False) as database:
+        damages = database.quick_check()
+        outdated = database.version != database.newest_version
+        work = {} if damages or outdated else database.fetch_all("count_work", {})[0]
+        report: dict[str, Any] = {
+            "database": str(path),
+            "bytes": path.stat().st_size,
+            "logBytes": _size_of(path.with_name(f"{path.name}-wal")),
+            "schemaVersion": database.version,
+            "newestVersion": database.newest_version,
+            "damages": damages,
+            "process": lock_holder(path),
+            "reachable": is_served(path),
+            **work,
+        }
+    printer = Printer()
+    if as_json:
+        printer.json(report)
+    else:
+        printer.report(report)
+    return not damages and database.version <= database.newest_version
+
+
+def _find(store: str, turn: str, agent: str | None) -> dict[str, Any]:
+    with opened(store) as database:
+        return _one_turn(database, turn, agent)
+
+
+def _one_turn(database: ReadOnlySqlite, turn: str, agent: str | None) -> dict[str, Any]:
+    rows = database.fetch_all("turns_with_id", {"id": turn, "agent": agent})
+    if not rows:
+        raise click.ClickException(f"There is no turn {turn}. `thinkwell turns list` shows them.")
+    if len(rows) > 1:
+        agents = ", ".join(row["agent"] for row in rows)
+        raise click.ClickException(
+            f"Several agents have a turn {turn}: {agents}. Add --agent with one of them."
+        )
+    return rows[0]
+
+
+def _size_of(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _public(row: dict[str, Any]) -> dict[str, Any]:
+    names = ("agent", "id", "trigger", "status", "attempt", "error")
+    times = {"createdAt": "created_at", "startedAt": "started_at", "settledAt": "settled_at"}
+    about = {name: row[name] for name in names}
+    about["stopReason"] = row["stop_reason"]
+    return {**about, **{name: row[column] for name, column in times.items()}}

@@ -1,0 +1,190 @@
+"""How the commands for operators look in a terminal: lines that fit 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from thinkwell.core import json
+from thinkwell.core.clock import SystemClock
+from thinkwell.journal.budget import describe
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.messages.message import text_of
+
+_STYLES = {
+    "completed": "green",
+    "running": "cyan",
+    "waiting": "yellow",
+    "error": "red",
+    "parked": "bold red",
+    "aborted": "magenta",
+    "skipped": "dim",
+}
+LONGEST_TEXT = 400
+"""Characters of a question that are shown."""
+WIDE = 200
+"""Columns of a file or a pipe."""
+TURN_COLUMNS = (36, 10, 9)
+"""Widths of a turn's id, status and age; its agent gets the rest."""
+
+
+class Printer:
+    """Writes to the standard output."""
+
+    def __init__(self) -> None:
+        self._console = Console(highlight=False, soft_wrap=False)
+        if not self._console.is_terminal:
+            self._console.width = WIDE
+        self._now = SystemClock().now()
+
+    def json(self, value: Any) -> None:
+        """For programs."""
+        self._console.file.write(json.dumps(value) + "\n")
+
+    def note(self, text: str) -> None:
+        """One line."""
+        self._console.print(text, markup=False)
+
+    def turns(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One line per turn, and what went wrong below it."""
+        for row in rows:
+            line = Table.grid(padding=(0, 2, 0, 0), expand=False)
+            for column in TURN_COLUMNS:
+                line.add_column(min_width=column, no_wrap=True)
+            line.add_column(no_wrap=True)
+            state = status_of(row["status"], row["stop_reason"])
+            agent = Text(row["agent"], style="bold")
+            rest = self._console.width - sum(TURN_COLUMNS) - 2 * len(TURN_COLUMNS)
+            agent.truncate(rest, overflow="ellipsis")
+            line.add_row(
+                Text(row["id"]),
+                Text(state, style=_STYLES.get(state, "")),
+                Text(self._ago(row["created_at"]), style="dim"),
+                agent,
+            )
+            self._console.print(line)
+            if row["error"]:
+                error = Text(row["error"], style="dim")
+                self._console.print(Padding(error, (0, 0, 0, 4)))
+
+    def turn(self, record: TurnRecord, calls: Sequence[Mapping[str, Any]]) -> None:
+        """All about one turn."""
+        state = status_of(record.status, record.stop_reason)
+        facts = self._facts()
+        facts.add_row("turn", record.request_id)
+        facts.add_row("agent", record.agent_id)
+        facts.add_row("status", Text(state, style=_STYLES.get(state, "")))
+        if record.stop_reason not in (None, state):
+            facts.add_row("because", record.stop_reason)
+        if record.error:
+            facts.add_row("error", record.error)
+        facts.add_row("asked for", f"{self._when(record.created_at)}, {record.trigger}")
+        if record.settled_at is not None:
+            facts.add_row("ended", self._when(record.settled_at))
+        facts.add_row("attempts", str(record.attempt))
+        if not record.settled:
+            for place, count in record.incident.deaths.items():
+                facts.add_row("died", f"{count}× in {describe(place)}")
+        question = " ".join(" ".join(text_of(m) for m in record.input).split())
+        if question:
+            facts.add_row("question", _cut(question))
+        for call in calls:
+            outcome = call["outcome"] or "no result"
+            facts.add_row("tool call", f"{call['tool_name']} ({call['call_id']}): {outcome}")
+        self._console.print(facts)
+
+    def agents(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One line per agent."""
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("agent", no_wrap=True, overflow="ellipsis")
+        for name in ("turns", "open", "parked"):
+            table.add_column(name, justify="right")
+        table.add_column("last turn")
+        for row in rows:
+            last = "" if row["last_turn_at"] is None else self._ago(row["last_turn_at"])
+            parked = Text(str(row["parked"] or 0), style="bold red" if row["parked"] else "dim")
+            open_turns = str(row["unsettled"] or 0)
+            table.add_row(Text(row["id"]), str(row["turns"]), open_turns, parked, last)
+        self._console.print(table)
+
+    def report(self, report: Mapping[str, Any]) -> None:
+        """What `doctor` found."""
+        facts = self._facts()
+        facts.add_row("database", f"{report['database']} ({size(report['bytes'])})")
+        facts.add_row("log", size(report["logBytes"]))
+        facts.add_row("schema", _version(report["schemaVersion"], report["newestVersion"]))
+        damages = report["damages"]
+        pages = Text("damaged", style="bold red") if damages else Text("sound", style="green")
+        facts.add_row("pages", pages)
+        for damage in damages:
+            facts.add_row("", Text(damage))
+        facts.add_row("served by", _server(report["process"], reachable=report["reachable"]))
+        if "turns" in report:
+            counts = ("agents", "messages", "turns", "running", "waiting", "parked")
+            for name in counts:
+                facts.add_row(name, f"{report[name]:,}")
+        self._console.print(facts)
+
+    def _facts(self) -> Table:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        return table
+
+    def _when(self, at: float) -> str:
+        moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"{moment} ({self._ago(at)})"
+
+    def _ago(self, at: float) -> str:
+        return ago(self._now - at)
+
+
+def status_of(status: str, stop_reason: str | None) -> str:
+    """The status in a word that says the most."""
+    if stop_reason == "parked":
+        return "parked"
+    return "waiting" if status == "accepted" else status
+
+
+def ago(seconds: float) -> str:
+    """How long ago, in the largest unit that fits."""
+    for name, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= length:
+            return f"{int(seconds // length)} {name} ago"
+    return f"{max(int(seconds), 0)} s ago"
+
+
+def size(count: int) -> str:
+    """Bytes for people."""
+    if count < 1000:
+        return f"{count} bytes"
+    amount = float(count)
+    for unit in ("kB", "MB", "GB"):
+        amount /= 1000
+        if amount < 1000:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / 1000:.1f} TB"
+
+
+def _version(version: int, newest: int) -> str:
+    if version > newest:
+        return f"version {version}, newer than this Thinkwell ({newest})"
+    if version < newest:
+        return f"version {version}; the next start brings it to {newest}"
+    return f"version {version}"
+
+
+def _server(process: int | None, *, reachable: bool) -> str:
+    if process is None:
+        return "nobody"
+    return f"process {process}" if reachable else f"process {process}, which does not answer"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"

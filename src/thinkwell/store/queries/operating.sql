@@ -1,0 +1,46 @@
+-- What the command line asks, over all agents. It reads beside the server, so none of these is hot.
+
+-- name: list_turns
+-- Turns of all agents, the newest first. A parked turn that was retried is not listed as parked.
+SELECT t.agent, t.id, t.trigger, t.status, t.stop_reason, t.attempt, t.error, t.created_at,
+       t.started_at, t.settled_at
+FROM turns t
+WHERE t.agent = COALESCE(:agent, t.agent) AND t.status = COALESCE(:status, t.status)
+  AND (:parked = 0 OR (t.stop_reason = 'parked'
+                       AND NOT EXISTS (SELECT 1 FROM turns r
+                                       WHERE r.agent = t.agent AND r.id = t.id || ':retry')))
+ORDER BY t.seq DESC LIMIT :limit;
+
+-- name: turns_with_id
+-- The turns of all agents that have this id.
+SELECT * FROM turns WHERE id = :id AND agent = COALESCE(:agent, agent) ORDER BY agent;
+
+-- name: calls_with_turn
+-- The tool calls of one turn, without what went in and came out.
+SELECT call_id, tool_name, effect, status, outcome, error, claimed_at, settled_at
+FROM tool_calls WHERE agent = :agent AND turn = :turn ORDER BY claimed_at, call_id;
+
+-- name: agents_overview
+-- All agents with the number of their turns, the latest used first.
+SELECT a.id, a.created_at, COUNT(t.seq) AS turns, MAX(t.created_at) AS last_turn_at,
+       SUM(CASE WHEN t.status IN ('accepted', 'running') THEN 1 ELSE 0 END) AS unsettled,
+       SUM(CASE WHEN t.stop_reason = 'parked'
+                     AND NOT EXISTS (SELECT 1 FROM turns r
+                                     WHERE r.agent = t.agent AND r.id = t.id || ':retry')
+                THEN 1 ELSE 0 END) AS parked
+FROM agents a LEFT JOIN turns t ON t.agent = a.id
+WHERE a.class = COALESCE(:class, a.class)
+GROUP BY a.id, a.created_at ORDER BY last_turn_at DESC, a.id LIMIT :limit;
+
+-- name: count_work
+-- How many turns there are, how many have not ended, how many are parked.
+SELECT COUNT(*) AS turns,
+       COALESCE(SUM(CASE WHEN status = 'running' THEN 1 ELSE 0 END), 0) AS running,
+       COALESCE(SUM(CASE WHEN status = 'accepted' THEN 1 ELSE 0 END), 0) AS waiting,
+       COALESCE(SUM(CASE WHEN stop_reason = 'parked'
+                              AND NOT EXISTS (SELECT 1 FROM turns r
+                                              WHERE r.agent = t.agent AND r.id = t.id || ':retry')
+                         THEN 1 ELSE 0 END), 0) AS parked,
+       (SELECT COUNT(*) FROM agents) AS agents,
+       (SELECT COUNT(*) FROM messages) AS messages
+FROM turns t;
