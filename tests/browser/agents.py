@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 from types import new_class
 from typing import Any
 
-from thinkwell import Agent, ChatResponse, Connection, HttpRequest, RpcStream, Think, rpc, tool
+from thinkwell import (
+    Agent,
+    ChatResponse,
+    Connection,
+    HttpRequest,
+    RpcStream,
+    Think,
+    ToolError,
+    rpc,
+    tool,
+)
 from thinkwell.testing import ScriptedModel
 
 
@@ -47,7 +57,7 @@ class Talker(Think):
     @tool
     async def fails(self) -> str:
         """Never works."""
-        raise RuntimeError("no such luck")
+        raise ToolError("no such luck")
 
     @tool
     async def counts(self) -> AsyncIterator[str]:

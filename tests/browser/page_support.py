@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from tests.wire.serving import serving
-from thinkwell import App, Think, tool
+from thinkwell import App, Think, ToolError, tool
 from thinkwell.testing import ScriptedModel
 
 expect.set_options(timeout=30_000)
@@ -59,7 +59,7 @@ class Talker(Think):
     @tool
     async def fails(self) -> str:
         """Never works."""
-        raise RuntimeError("no such luck")
+        raise ToolError("no such luck")
 
     @tool(needs_approval=True)
     async def delete_report(self, title: str) -> str:

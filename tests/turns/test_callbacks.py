@@ -122,7 +122,7 @@ class TestClientTools:
         async with running(Assistant, [call("ask_page")], "sorry") as stage:
             response = await stage.agent.chat("hi", client_tools=[SCHEMA], on_client_tool_call=fail)
             part = (await stage.answer())["parts"][1]
-            assert (response.content, part["errorText"]) == ("sorry", "no")
+            assert (response.content, part["errorText"]) == ("sorry", "The tool failed.")
 
     async def test_2_2_they_belong_to_this_turn_only(self):
         async with running(Assistant, "one", "two") as stage:

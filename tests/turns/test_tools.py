@@ -299,6 +299,8 @@ class TestResults:
     @pytest.mark.parametrize("text", ["\ud83d half an emoji", ""])
     async def test_an_error_text_no_client_could_read_becomes_one_it_can(self, text: str):
         class Odd(Think):
+            expose_errors = True
+
             @tool
             async def odd(self) -> str:
                 """Raises an odd text."""
@@ -314,6 +316,8 @@ class TestResults:
                 raise RuntimeError("no text")
 
         class Odd(Think):
+            expose_errors = True
+
             @tool
             async def odd(self) -> str:
                 """Raises what cannot be printed."""

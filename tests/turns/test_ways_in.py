@@ -86,6 +86,8 @@ class TestChaining:
     @pytest.mark.parametrize("verb", ["run", "save_messages", "stream"])
     async def test_ac50_a_tool_that_waits_for_its_own_agent_gets_a_tool_error(self, verb: str):
         class Nests(Plain):
+            expose_errors = True
+
             @tool
             async def nest(self) -> str:
                 """Calls its own agent."""

@@ -28,6 +28,8 @@ class PlainAgent(Think):
 
 class RefAgent(Think):
     initial_state: ClassVar = {"counter": 0, "note": "init"}
+    expose_errors = True
+    """The reference always shows what a tool raises (06-tool-throws); we only if asked to."""
 
     def get_model(self) -> Any:
         return MODELS.get(self.name) or ScriptedModel([lambda request: [*_echo(request)]])

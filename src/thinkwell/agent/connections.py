@@ -23,6 +23,7 @@ from thinkwell.agent.state import Source, StateBox
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
+from thinkwell.core.principal import Principal
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.user_code import call_user, contained
 from thinkwell.live.watchers import Watcher, Watchers
@@ -51,6 +52,15 @@ class Connections:
 
     def __iter__(self) -> Iterator[Connection]:
         return iter([self._open[watcher] for watcher in self._watchers if watcher in self._open])
+
+    def is_anothers(self, connection_id: str, principal: Principal | None) -> bool:
+        """Whether somebody else is connected with that id, which clients choose themselves."""
+        watcher = self._watchers.get(connection_id)
+        connection = None if watcher is None else self._open.get(watcher)
+        if connection is None:
+            return False
+        known = connection.principal
+        return (known and known.id) != (principal and principal.id)
 
     async def open(
         self, watcher: Watcher, request: HttpRequest, turns: Turns | None, state: StateBox

@@ -21,6 +21,7 @@ from thinkwell.agent.turns import Turns
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import StoreUnavailableError, TurnError
+from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_user
@@ -100,6 +101,8 @@ class Activation:
 
     async def connect(self, connection_id: str, request: HttpRequest, sink: Sink) -> OpenConnection:
         """The connect sequence; returns the handle for what the client sends."""
+        if self._connections.is_anothers(connection_id, request.principal):
+            connection_id = new_id()  # or it would silence the other one's tab
         watcher = Watcher(connection_id, sink)
         return await self._connections.open(watcher, request, self._turns, self._state)
 

@@ -24,7 +24,7 @@ from thinkwell.server.app import App
 from thinkwell.server.asgi import AsgiApp
 from thinkwell.server.edge import MAX_FRAME_BYTES
 from thinkwell.server.guard import LOCAL_HOSTS
-from thinkwell.server.joined_socket import JoinedWebSocket
+from thinkwell.server.socket_choice import websocket_class
 
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})
 
@@ -52,12 +52,13 @@ def refuse_open_binding(app: App, host: str) -> None:
 
 
 def answer_to_local_names(app: App, host: str) -> None:
-    """Let an app without a check answer only to names of this machine.
+    """Let an app without a check answer to this address too; to any name if it is a public one.
 
-    A page on the web can make its own name lead here, and would then be let in as if it were ours.
+    By itself such an app answers only to names of this machine: a page on the web can make its own
+    name lead here, and would then be let in as if it were ours.
     """
-    if is_loopback(host) and app.auth is None and app.allowed_hosts is None:
-        app.allowed_hosts = {*LOCAL_HOSTS, host}
+    if app.auth is None and app.allowed_hosts is None:
+        app.allowed_hosts = {*LOCAL_HOSTS, host} if is_loopback(host) else {"*"}
 
 
 def is_loopback(host: str) -> bool:
@@ -75,7 +76,7 @@ def server_config(app: AsgiApp, *, host: str, port: int) -> uvicorn.Config:
         host=host,
         port=port,
         lifespan="on",
-        ws=JoinedWebSocket,
+        ws=websocket_class(),
         ws_per_message_deflate=False,
         ws_max_size=int(getattr(app, "max_frame_bytes", MAX_FRAME_BYTES)),
         log_level="warning",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.server.asgi import Call, Receive, Scope, Send, local_path
+from thinkwell.server.guard import LOCAL_HOSTS
 from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
 from thinkwell.server.routing import match_route
 from thinkwell.server.stub import AgentStub
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from thinkwell.host.host import Host
     from thinkwell.server.access import Auth, BeforeHook
     from thinkwell.server.edge import Edge
+    from thinkwell.store.sqlite import Durability
 
 log = logging.getLogger("thinkwell.server")
 AgentT = TypeVar("AgentT")
@@ -42,6 +44,8 @@ class App:
     Args:
         agents: The agent classes to serve.
         store: Where everything durable lives: `sqlite:///path/to/file.db` or `sqlite://:memory:`.
+        durability: What a commit survives: `"process"` a crash of the process, `"power"` a power
+            cut as well; it waits for the disk.
         prefix: The first part of every agent's URL path.
         cors: Whether pages of other sites may read answers and send requests: True, or the headers
             that say so. With True, requests that carry cookies change nothing.
@@ -50,7 +54,8 @@ class App:
         on_before_request: The same for plain requests.
         allowed_origins: Pages of other sites that may open sockets and send requests that change
             something, e.g. `https://example.com`.
-        allowed_hosts: The names this server answers to; None means any.
+        allowed_hosts: The names this server answers to. None: any, but without `auth` only the
+            names of this machine; `["*"]`: any.
         max_frame_bytes: The largest WebSocket message a client may send.
         max_body_bytes: The largest body of a request.
     """
@@ -60,6 +65,7 @@ class App:
         agents: Sequence[type[Agent]],
         *,
         store: str = DEFAULT_STORE,
+        durability: Durability = "process",
         prefix: str = "agents",
         cors: bool | Mapping[str, str] = False,
         auth: Auth | None = None,
@@ -72,6 +78,7 @@ class App:
     ) -> None:
         self.agents = tuple(agents)
         self.store = store
+        self.durability: Durability = _checked_durability(durability)
         self.prefix = prefix.strip("/")
         self.cors = cors
         self.auth = auth
@@ -112,7 +119,7 @@ class App:
         async with self._changing:
             if self._phase == "running":
                 return
-            host = Host(self.agents, store_from_url(self.store))
+            host = Host(self.agents, store_from_url(self.store, durability=self.durability))
             await host.start()
             self._control = await control_of(host, database_file(self.store))
             self._host, self._client = host, host.client()
@@ -207,10 +214,16 @@ class App:
             ),
             cors={name.lower(): value for name, value in given.items()} if given else None,
             allowed_origins=frozenset(origin.rstrip("/") for origin in self.allowed_origins),
-            allowed_hosts=_collection("allowed_hosts", self.allowed_hosts),
+            allowed_hosts=self._hosts(),
             max_frame_bytes=self.max_frame_bytes,
             max_body_bytes=self.max_body_bytes,
         )
+
+    def _hosts(self) -> frozenset[str] | None:
+        """The names it answers to. Without `auth`, a name that leads here must be one of ours."""
+        if self.allowed_hosts is None and self.auth is None:
+            return LOCAL_HOSTS
+        return _collection("allowed_hosts", self.allowed_hosts)
 
     async def _lifespan(self, call: Call) -> None:
         await call.receive()
@@ -253,6 +266,14 @@ def _collection(option: str, values: Collection[str] | None) -> frozenset[str] |
             f"App({option}={values!r}) is one text. Write `App({option}=[{values!r}])`."
         )
     return None if values is None else frozenset(values)
+
+
+def _checked_durability(value: Durability) -> Durability:
+    if value not in ("process", "power"):
+        raise ConfigurationError(
+            f'App(durability={value!r}) is unknown. Write "process" or "power".'
+        )
+    return value
 
 
 def _names_of(agents: Sequence[type[Agent]]) -> dict[type, str]:

@@ -10,8 +10,10 @@ and with `durability="power"` also a power cut; a file of a newer schema is refu
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -140,10 +142,11 @@ class SqliteStore:
         return connection
 
     def _lock_and_connect(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock(self._path)
         lock.acquire()
         self._lock = lock
+        make_private(self._path)
         self._refuse_newer_file()
         return self._connect_file()
 
@@ -219,6 +222,15 @@ class SqliteStore:
         if self._link is None:
             raise StoreError("The store is not open. Call `await store.open()` first.")
         return self._link
+
+
+def make_private(path: Path) -> None:
+    """A new file is its owner's alone; SQLite gives what it makes beside it the same mode.
+
+    One that exists keeps its mode: somebody may have shared it on purpose.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _connect(target: str | Path) -> sqlite3.Connection:

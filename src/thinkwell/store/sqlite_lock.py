@@ -63,7 +63,7 @@ class FileLock:
 
     def acquire(self) -> None:
         """Take the lock or raise `StoreLockedError` that names the file and the holder."""
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(handle)
         except OSError as error:

@@ -49,6 +49,7 @@ from thinkwell.turn.tool_policy import (
     Settled,
     Waiting,
     find_tool,
+    kept_inside,
     prepare,
 )
 from thinkwell.turn.tool_run import execute
@@ -94,7 +95,7 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
             await turn.emit(prepared.chunk)
         return
     if isinstance(prepared, Ready):
-        prepared = await execute(turn, step, call, prepared)
+        prepared = kept_inside(turn, call, await execute(turn, step, call, prepared))
     took = (turn.parts.clock.monotonic() - began) * 1000
     await _settle(turn, step, call, msgspec.structs.replace(prepared, duration_ms=took))
 

@@ -7,6 +7,7 @@ person or a client. Nothing has run and nothing is claimed when it is given.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, TypeAlias, assert_never, cast
 
@@ -35,8 +36,11 @@ from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
 from thinkwell.turn.tool_context import tool_context
 
+log = logging.getLogger("thinkwell.turn")
+
 REPEATABLE = ("pure", "idempotent")
 """Effects that may be had twice."""
+TOOL_FAILED = "The tool failed."
 POLICY_ERROR = "The call was stopped by an error in a policy check, so the tool did not run."
 
 
@@ -202,6 +206,22 @@ def _substituted(tool: Tool, call_input: dict[str, Any], output: Any) -> Settled
         problem = ToolOutputError(f"The substitute for tool {tool.name!r} is no JSON: {error}")
         return Settled(outcome="errored", input=call_input, tool=tool, error=problem)
     return Settled(outcome="substituted", input=call_input, tool=tool, output=plain)
+
+
+def kept_inside(turn: RunningTurn, call: PendingCall, settled: Settled) -> Settled:
+    """What a tool raised is logged; model and clients read it only if it was meant for them."""
+    error = settled.error
+    if error is None or isinstance(error, ToolError):
+        return settled
+    facts = {
+        "agent": turn.record.agent_id,
+        "turn": turn.record.request_id,
+        "tool": call.tool_name,
+    }
+    log.error("the tool %s failed", call.tool_name, exc_info=error, extra=facts)
+    if turn.parts.agent.expose_errors or settled.text is not None:
+        return settled
+    return msgspec.structs.replace(settled, text=TOOL_FAILED)
 
 
 def _policy_error(
