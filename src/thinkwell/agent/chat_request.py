@@ -20,6 +20,7 @@ from thinkwell.agent.intake import Plan, Policy
 from thinkwell.agent.turns import Turns
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
+from thinkwell.core.pieces import Pieces, in_pieces
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ChatErrorContext
@@ -27,7 +28,7 @@ from thinkwell.journal.turns import Trigger
 from thinkwell.live.watchers import Transcript
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import Part, UIMessage
-from thinkwell.messages.validate import check_message, check_reference
+from thinkwell.messages.validate import Reference, check_message, check_reference
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import Admission, TurnRequest
 from thinkwell.turn.ticket import Ticket
@@ -37,6 +38,8 @@ log = logging.getLogger("thinkwell.agent")
 
 CHANNEL = "web"
 """Stamped on user messages that come from a client."""
+_PIECE = 500
+"""Messages after which others go first."""
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +61,8 @@ async def accept_chat(
 
     Raises `ValueError` for messages that are none and `NotAllowed`; nothing is stored then.
     """
-    sent = read_list(asked.messages, turns.parts.session.history.head_path.ids)
+    known = turns.parts.session.history.head_path.ids
+    sent = await in_pieces(read_list(asked.messages, known))
     again = asked.trigger == "regenerate-message"
     await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
     async with turns.intake:  # two tabs at once: the second sees the first in line
@@ -183,18 +187,21 @@ class SentList(msgspec.Struct, frozen=True):
     """The user messages at its end: what the client wants answered (spec/01 §3.4.4)."""
 
 
-def read_list(sent: list[Any], stored: Collection[str] = ()) -> SentList:
-    """Read a client's list. Raises `ValueError` that says what is wrong with it."""
-    references = [check_reference(message) for message in sent]
+def read_list(sent: list[Any], stored: Collection[str] = ()) -> Pieces[SentList]:
+    """Read a client's list, with pauses. Raises `ValueError` that says what is wrong with it."""
+    references: list[Reference] = []
+    messages: list[UIMessage] = []
     last = len(sent) - 1
-    messages = tuple(
-        _incoming(sent[index])
-        for index, (message_id, role) in enumerate(references)
-        if role == "user" and (index == last or message_id not in stored)
-    )
+    for index, message in enumerate(sent):
+        reference = check_reference(message)
+        references.append(reference)
+        if reference.role == "user" and (index == last or reference.id not in stored):
+            messages.append(_incoming(message))
+        if index % _PIECE == _PIECE - 1:
+            yield
     at_the_end = takewhile(lambda reference: reference.role == "user", reversed(references))
     trailing = [reference.id for reference in at_the_end]
-    return SentList(messages, tuple(r.id for r in references), tuple(reversed(trailing)))
+    return SentList(tuple(messages), tuple(r.id for r in references), tuple(reversed(trailing)))
 
 
 def _incoming(value: Any) -> UIMessage:

@@ -23,12 +23,13 @@ from thinkwell.agent.state import Source, StateBox
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
+from thinkwell.core.pieces import in_pieces
 from thinkwell.core.principal import Principal
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.user_code import call_user, contained
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.wire import encode
-from thinkwell.wire.decode import decode_frame
+from thinkwell.wire.decode import decode_in_pieces
 from thinkwell.wire.frames import NotProtocol, RpcCall, StateUpdate
 from thinkwell.wire.http import HttpRequest
 
@@ -199,7 +200,7 @@ class OpenConnection:
         self._connections.tell_soon("on_close", connection, code, reason, connection=connection)
 
     async def _act(self, data: str | bytes) -> None:
-        frame = decode_frame(data)
+        frame = await in_pieces(decode_in_pieces(data))
         match frame:
             case StateUpdate():
                 await self._set_state(frame)

@@ -9,9 +9,10 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import MessageTooLargeError
+from thinkwell.core.pieces import in_pieces
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
-from thinkwell.wire.decode import parse_client_json
+from thinkwell.wire.client_json import TooLargeError, parse_body
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
@@ -38,7 +39,7 @@ def json_response(value: Any, status: int = 200) -> HttpResponse:
     return HttpResponse(status=status, body=json.dump_bytes(value), content_type="application/json")
 
 
-def read_object(request: HttpRequest) -> dict[str, Any]:
+async def read_object(request: HttpRequest) -> dict[str, Any]:
     """The JSON object in the body.
 
     The content type must say JSON: a page of another site cannot send that without asking first.
@@ -47,9 +48,11 @@ def read_object(request: HttpRequest) -> dict[str, Any]:
     if kind != "application/json":
         raise Refusal(415, "Send JSON with the header `content-type: application/json`.")
     try:
-        value = parse_client_json(request.body.decode())
+        value = await in_pieces(parse_body(request.body))
     except RecursionError:
         raise Refusal(400, "The body is nested too deeply.") from None
+    except TooLargeError as error:
+        raise Refusal(413, f"The body is too large: {error}.") from error
     except ValueError:
         raise Refusal(400, "The body is not JSON.") from None
     if not isinstance(value, dict):

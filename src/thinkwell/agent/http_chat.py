@@ -39,7 +39,7 @@ _OWN_KEYS = frozenset({"id", "messages", "trigger", "messageId", "clientTools"})
 async def post_chat(turns: Turns, visit: Visit) -> HttpResponse:
     """Accept what a client asks for and stream the answer."""
     asker = _asker(visit)
-    asked = _read(visit.request)
+    asked = await _read(visit.request)
     try:
         stream = await _accept(turns, asked, asker)
     except ValueError as error:
@@ -139,8 +139,8 @@ async def turn_stream(ticket: Ticket) -> AsyncGenerator[bytes]:
     yield events(last_chunks(end_of(ticket))) + DONE
 
 
-def _read(request: HttpRequest) -> ChatRequest:
-    body = read_object(request)
+async def _read(request: HttpRequest) -> ChatRequest:
+    body = await read_object(request)
     messages, tools = body.get("messages"), body.get("clientTools")
     if not isinstance(messages, list):
         raise Refusal(400, "The body needs a list `messages`.")

@@ -32,7 +32,7 @@ LONGEST_KEY = 255
 
 async def post_run(turns: Turns, visit: Visit) -> HttpResponse:
     """Accept a turn; answer with its result, or with its id."""
-    body = read_object(visit.request)
+    body = await read_object(visit.request)
     wait = _flag(body, "wait", default=True)
     request = _turn_request(body, visit)
     asker = Asker(

@@ -43,7 +43,7 @@ def enforce_row_size_limit(message: UIMessage, max_bytes: int | None = None) -> 
                 return result
     raise MessageTooLargeError(
         f"Message {message['id']!r} has {size} bytes as JSON and at most {max_bytes} fit a row. "
-        "Send large files as http URLs and long texts in pieces."
+        "Send large files as http URLs. Long texts fit in pieces."
     )
 
 

@@ -8,11 +8,12 @@ Invariant: what comes out can be encoded again, with stack to spare.
 
 from __future__ import annotations
 
-import json as stdlib_json
+import logging
 from collections.abc import Callable
 from typing import Any, cast
 
-from thinkwell.core import json
+from thinkwell.core.pieces import Pieces, finish
+from thinkwell.wire.client_json import CHAT_REQUEST, TooLargeError, parse_body, parse_frame
 from thinkwell.wire.frames import (
     BadChatRequest,
     ChatCancel,
@@ -29,50 +30,38 @@ from thinkwell.wire.frames import (
     ToolResult,
 )
 
-_SAFE_DEPTH = 400
-_STACK_RESERVE = 200
+log = logging.getLogger("thinkwell.wire")
+
 _BODY_KEYS = frozenset({"messages", "trigger", "clientTools"})
 
 
 def decode_frame(data: str | bytes) -> Frame:
     """The frame in one WebSocket message. Never raises."""
+    return finish(decode_in_pieces(data))
+
+
+def decode_in_pieces(data: str | bytes) -> Pieces[Frame]:
+    """The same, with pauses in which others go first."""
     if isinstance(data, bytes):
         return NotProtocol(data)  # the protocol is text; binary is the app's own
     try:
-        value = parse_client_json(data)
+        value = yield from parse_frame(data)
+    except TooLargeError as error:
+        log.warning("a frame is not read: %s", error, extra={"action": "decode"})
+        return NotProtocol(data)
     except (ValueError, RecursionError):
         return NotProtocol(data)
     if not isinstance(value, dict):
         return NotProtocol(data)
     frame = cast("dict[str, Any]", value)
     kind = frame.get("type")
+    if kind == CHAT_REQUEST:
+        return (yield from _chat_request(frame))
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     return (reader(frame) if reader else None) or NotProtocol(data)
 
 
-def parse_client_json(text: str) -> Any:
-    """JSON data that a client sent. Raises `ValueError` or `RecursionError`."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        if "\\ud" not in text.lower():
-            raise
-        # A browser escapes half an emoji as a lone surrogate, which the fast parser refuses. Losing
-        # the whole message over one character would be worse than replacing that character.
-        value = json.to_jsonable(stdlib_json.loads(text))
-    if text.count("{") + text.count("[") > _SAFE_DEPTH:
-        _check_depth(value)
-    return value
-
-
-def _check_depth(value: Any) -> None:
-    """Raise `RecursionError` for data that later, on a deeper stack, could not be encoded."""
-    for _ in range(_STACK_RESERVE):
-        value = [value]
-    json.dump_bytes(value)
-
-
-def _chat_request(frame: dict[str, Any]) -> Frame:
+def _chat_request(frame: dict[str, Any]) -> Pieces[Frame]:
     request_id = frame.get("id")
     init = frame.get("init")
     if not isinstance(request_id, str):
@@ -82,16 +71,18 @@ def _chat_request(frame: dict[str, Any]) -> Frame:
     options = cast("dict[str, Any]", init)
     if options.get("method") != "POST":
         return BadChatRequest(None, "Only POST starts a turn.")
-    return _chat_body(request_id, options.get("body"))
+    return (yield from _chat_body(request_id, options.get("body")))
 
 
-def _chat_body(request_id: str, text: Any) -> Frame:
+def _chat_body(request_id: str, text: Any) -> Pieces[Frame]:
     if not isinstance(text, str) or not text:
         return BadChatRequest(request_id, "The chat request has no body.")
     try:
-        value = parse_client_json(text)
+        value = yield from parse_body(text)
     except RecursionError:
         return BadChatRequest(request_id, "The body of the chat request is nested too deeply.")
+    except TooLargeError as error:
+        return BadChatRequest(request_id, f"The chat request is too large: {error}.")
     except ValueError:
         return BadChatRequest(request_id, "The body of the chat request is not JSON.")
     body = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
@@ -172,7 +163,6 @@ def _rpc(frame: dict[str, Any]) -> Frame | None:
 
 
 _READERS: dict[str, Callable[[dict[str, Any]], Frame | None]] = {
-    "cf_agent_use_chat_request": _chat_request,
     "cf_agent_chat_request_cancel": _cancel,
     "cf_agent_chat_clear": lambda _frame: ChatClear(),
     "cf_agent_chat_messages": _messages,

@@ -77,7 +77,7 @@ def test_a_message_that_cannot_shrink_is_refused():
 
 
 def test_a_question_is_refused_and_never_shortened():
-    with pytest.raises(MessageTooLargeError, match="long texts in pieces"):
+    with pytest.raises(MessageTooLargeError, match="Long texts fit in pieces"):
         enforce_row_size_limit(user(text("a" * 2_000_000)))
 
 
