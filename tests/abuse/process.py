@@ -50,6 +50,19 @@ class ServerProcess:
         _, mark, rest = self.log().partition("Traceback")
         return (mark + rest)[:5_000]
 
+    def terminate(self) -> None:
+        """Ask it to stop, as an operator does."""
+        self._process.terminate()
+
+    async def ended(self) -> int:
+        """Wait until it is gone; its exit status."""
+        return await self._process.wait()
+
+    async def until_logged(self, text: str) -> None:
+        """Wait until its log says so."""
+        while text not in self.log():
+            await asyncio.sleep(0.01)
+
     @property
     def alive(self) -> bool:
         return self._process.returncode is None

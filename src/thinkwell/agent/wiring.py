@@ -22,7 +22,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import StoreUnavailableError, TurnError
 from thinkwell.core.ids import new_id
-from thinkwell.core.tasks import TaskOwner
+from thinkwell.core.tasks import CLOSING, TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.dispatch import Hooks
@@ -133,11 +133,14 @@ class Activation:
         if self._turns is not None:
             await self._turns.wait_until_idle()
 
-    async def stop(self) -> None:
-        """Stop at once. Unsettled turns stay unsettled and go on at the next start."""
+    async def stop(self, within: float = CLOSING) -> None:
+        """Stop at once. Unsettled turns stay unsettled and go on at the next start.
+
+        What has not ended `within` so many seconds is left behind.
+        """
         if self._turns is not None:
             self._turns.close()
-        await self._tasks.close()
+        await self._tasks.close(within)
 
 
 async def wake(

@@ -12,6 +12,7 @@ import ipaddress
 import os
 import signal
 import socket
+import threading
 import webbrowser
 from types import FrameType
 
@@ -19,7 +20,9 @@ import click
 import msgspec
 import uvicorn
 
+from thinkwell.cli.ending import UnjoinedThreads, ending, leave_tasks
 from thinkwell.core.errors import ThinkwellError
+from thinkwell.host.host import DRAIN_TIMEOUT
 from thinkwell.server.app import App
 from thinkwell.server.asgi import AsgiApp
 from thinkwell.server.edge import MAX_FRAME_BYTES
@@ -81,8 +84,14 @@ def server_config(app: AsgiApp, *, host: str, port: int) -> uvicorn.Config:
         ws_max_size=int(getattr(app, "max_frame_bytes", MAX_FRAME_BYTES)),
         log_level="warning",
         access_log=False,
-        timeout_graceful_shutdown=5,
+        # Streams that are open get a part of the time in which everything must have ended.
+        timeout_graceful_shutdown=drain_timeout(app) / 3,  # pyright: ignore[reportArgumentType]
     )
+
+
+def drain_timeout(app: AsgiApp) -> float:
+    """Seconds a stop may take."""
+    return float(getattr(app, "drain_timeout", DRAIN_TIMEOUT))
 
 
 def run_server(app: App, listening: Listening) -> None:
@@ -91,21 +100,25 @@ def run_server(app: App, listening: Listening) -> None:
     server = AnnouncingServer(config, app, open_page=listening.open_page)
     # uvicorn repeats a signal once it has shut down; without a handler that would kill us then.
     signal.signal(signal.SIGTERM, server.stop)
-    try:
-        with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
-            runner.run(_serve(server, app, listening.fd))
-    except KeyboardInterrupt:
-        return
-    except ThinkwellError as error:
-        raise click.ClickException(str(error)) from error
+    with ending(drain_timeout(app), server.signalled) as end:
+        try:
+            with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+                runner.run(_serve(server, app, listening.fd))
+        except KeyboardInterrupt:
+            return
+        except ThinkwellError as error:
+            raise click.ClickException(str(error)) from error
+        end.leave_threads()
 
 
 async def _serve(server: AnnouncingServer, app: App, fd: int | None) -> None:
     await app.start()  # before the server, so that a locked store is one clear line
     try:
+        asyncio.get_running_loop().set_default_executor(UnjoinedThreads())
         await server.serve(sockets=None if fd is None else [socket.socket(fileno=fd)])
     finally:
         await app.stop()
+        await leave_tasks()
 
 
 class AnnouncingServer(uvicorn.Server):
@@ -115,10 +128,23 @@ class AnnouncingServer(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._open_page = open_page
+        self.signalled = threading.Event()
+        """Set when a signal asks to stop."""
 
     def stop(self, _signal: int, _frame: FrameType | None) -> None:
         """A signal handler: stop soon."""
         self.should_exit = True
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal stops; time counts from then on."""
+        if not self.signalled.is_set():
+            self.signalled.set()
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let open streams end for a while, then stop the app."""
+        self._app.begin_drain()
+        await super().shutdown(sockets=sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then tell."""

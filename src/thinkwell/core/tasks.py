@@ -105,8 +105,9 @@ async def run_apart(
         if not task.done() and not await _cancelled(task, grace):
             raise LeftBehindError(task)
     except asyncio.CancelledError:
-        if not await _cancelled(task, grace):
-            log.warning("a task was left behind", extra={"action": name})
+        if not await _cancelled(task, 0.0):
+            log.warning("%s did not end and is left behind", name, extra=FIELDS)
+            forsake(task)
         raise
     if task.cancelled():
         raise StoppedError

@@ -39,8 +39,10 @@ from thinkwell.turn.suspects import Suspects
 
 log = logging.getLogger("thinkwell.host")
 
-DRAIN_TIMEOUT = 5.0
-"""Seconds running turns get to end when the host stops; then they are left for the next start."""
+DRAIN_TIMEOUT = 10.0
+"""Seconds a stop may take: turns get most of them, the rest is for what ignores a cancel."""
+CLOSING_SHARE, MOST_CLOSING = 0.3, 3.0
+"""How much of a stop is kept for closing once turns had their time: a share, at most so much."""
 IDLE_TIMEOUT = 300.0
 """Seconds after its last use until an agent with no client and no work goes to sleep."""
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
@@ -106,19 +108,23 @@ class Host:
                     extra={"action": "start", "agent": agent_id},
                 )
 
-    async def stop(self) -> None:
-        """Let running turns end for a while, then stop.
+    async def stop(self, within: float | None = None) -> None:
+        """Let running turns end for a while, then stop, all of it in `within` seconds.
 
-        What is unsettled goes on at the next start.
+        What is unsettled goes on at the next start; what ignores its cancel is left behind.
         """
         if not self._running:
             return
         self._running = False
+        within = self._drain_timeout if within is None else max(within, 0.0)
+        closing = min(CLOSING_SHARE * within, MOST_CLOSING)
         await self._plan_the_end()
-        await self._drain(self._activations())
-        await self._tasks.close()  # nobody wakes any more
-        for activation in self._activations():
-            await activation.stop()
+        await self._drain(self._activations(), within - closing)
+        awake = self._activations()
+        await self._tasks.close(closing / 3)  # nobody wakes any more
+        stops = [self._tasks.spawn(a.stop(closing / 3), name="stop") for a in awake]
+        if stops:
+            await asyncio.wait(stops, timeout=closing / 2)
         await self._around.commits.close()
         await self._around.models.aclose()
         await self._store.close()
@@ -227,10 +233,10 @@ class Host:
     def _activations(self) -> list[Activation]:
         return [task.result() for task in self._awake.values() if _is_awake(task)]
 
-    async def _drain(self, awake: Sequence[Activation]) -> None:
+    async def _drain(self, awake: Sequence[Activation], seconds: float) -> None:
         idle = [self._tasks.spawn(a.wait_until_idle(), name="drain") for a in awake if a.busy]
         if idle:
-            _, late = await asyncio.wait(idle, timeout=self._drain_timeout)
+            _, late = await asyncio.wait(idle, timeout=seconds)
             for task in late:
                 task.cancel()
 

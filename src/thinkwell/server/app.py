@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
+from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.server.asgi import Call, Receive, Scope, Send, local_path
 from thinkwell.server.guard import LOCAL_HOSTS
@@ -58,6 +59,9 @@ class App:
             names of this machine; `["*"]`: any.
         max_frame_bytes: The largest WebSocket message a client may send.
         max_body_bytes: The largest body of a request.
+        drain_timeout: Seconds a stop may take, however busy the agents are.
+        tool_threads: Threads for sync tools, of all agents together.
+        tool_threads_per_agent: How many of them one agent may use at a time.
     """
 
     def __init__(
@@ -75,6 +79,9 @@ class App:
         allowed_hosts: Collection[str] | None = None,
         max_frame_bytes: int = MAX_FRAME_BYTES,
         max_body_bytes: int = MAX_BODY_BYTES,
+        drain_timeout: float = 10.0,
+        tool_threads: int = MOST_THREADS,
+        tool_threads_per_agent: int = MOST_PER_OWNER,
     ) -> None:
         self.agents = tuple(agents)
         self.store = store
@@ -88,6 +95,10 @@ class App:
         self.allowed_hosts: Collection[str] | None = _collection("allowed_hosts", allowed_hosts)
         self.max_frame_bytes = max_frame_bytes
         self.max_body_bytes = max_body_bytes
+        self.drain_timeout = drain_timeout
+        self.tool_threads = tool_threads
+        self.tool_threads_per_agent = tool_threads_per_agent
+        self._drain_by: float | None = None
         self._names = _names_of(self.agents)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
@@ -119,7 +130,13 @@ class App:
         async with self._changing:
             if self._phase == "running":
                 return
-            host = Host(self.agents, store_from_url(self.store, durability=self.durability))
+            host = Host(
+                self.agents,
+                store_from_url(self.store, durability=self.durability),
+                drain_timeout=self.drain_timeout,
+                tool_threads=self.tool_threads,
+                tool_threads_per_agent=self.tool_threads_per_agent,
+            )
             await host.start()
             self._control = await control_of(host, database_file(self.store))
             self._host, self._client = host, host.client()
@@ -135,9 +152,16 @@ class App:
             if control is not None:
                 control.leave()  # while the store is still ours: the next process makes its own
             if host is not None:
-                await host.stop()
+                by = self._drain_by
+                await host.stop(None if by is None else by - asyncio.get_running_loop().time())
             if control is not None:
                 await control.close()
+
+    def begin_drain(self) -> None:
+        """The server stops taking requests: from now on a stop has `drain_timeout` seconds."""
+        if self._drain_by is None:
+            last = min(0.2 * self.drain_timeout, 2.0)  # for the server's own end
+            self._drain_by = asyncio.get_running_loop().time() + self.drain_timeout - last
 
     @property
     def agent_names(self) -> tuple[str, ...]:
