@@ -88,6 +88,8 @@ class Host:
         self._last_used: dict[str, float] = {}
         self._tasks = TaskOwner("host")
         self._running = False
+        self.draining = False
+        """Whether a stop has begun: nobody should send work here any more."""
 
     async def start(self) -> None:
         """Open the store and wake every agent with unfinished work."""
@@ -142,7 +144,7 @@ class Host:
 
     def not_ready(self) -> str | None:
         """Why no work is accepted now; None if it is."""
-        if not self._running:
+        if not self._running or self.draining:
             return "stopping"
         self._look_at_store()
         problem = self._around.commits.health.problem

@@ -160,6 +160,8 @@ class App:
     def begin_drain(self) -> None:
         """The server stops taking requests: from now on a stop has `drain_timeout` seconds."""
         if self._drain_by is None:
+            if self._host is not None:
+                self._host.draining = True
             last = min(0.2 * self.drain_timeout, 2.0)  # for the server's own end
             self._drain_by = asyncio.get_running_loop().time() + self.drain_timeout - last
 
