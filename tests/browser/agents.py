@@ -67,6 +67,13 @@ class Talker(Think):
         yield "two"
 
     @tool(needs_approval=True)
+    async def sweep(self) -> AsyncIterator[str]:
+        """Has to be allowed, and shows how far it is."""
+        yield "one"
+        await self.inside.may_count.wait()
+        yield "two"
+
+    @tool(needs_approval=True)
     async def delete(self, target: str) -> str:
         """Somebody has to allow it."""
         self.inside.deleted.append(target)

@@ -91,6 +91,41 @@ async def test_an_allowed_call_runs_once_and_the_answer_goes_on(site: ScriptedSi
 
 
 @HOOKS
+async def test_the_result_of_an_allowed_call_stays_while_the_answer_goes_on(
+    site: ScriptedSite, hooks: str
+):
+    """DESIGN §8.14: in the tab that allowed it, in one that watches, and in one that comes late."""
+    gate = Gate()
+    site.model.add([call("delete", {"target": "moon"})], speech("it was ", gate, "lovely"))
+    tab, other = await site.tab(hooks), await site.tab(hooks)
+    await tab.say("delete the moon")
+    await tab.press("Allow delete")
+    await gate.reached()
+    for each in (tab, other):
+        await each.shows("user: delete the moon", f"assistant: {GONE} | it was ")
+    await other.page.reload()
+    await expect(other.answers.first).to_contain_text(GONE)
+    await expect(other.answers.last).to_contain_text("it was ")
+    await expect(other.page.get_by_text("moon is gone")).to_have_count(1)
+    gate.open()
+    await other.rests_with("user: delete the moon", f"assistant: {GONE} | it was lovely ")
+    await site.everywhere(tab, "user: delete the moon", f"assistant: {GONE} | it was lovely ")
+
+
+@HOOKS
+async def test_the_result_of_an_allowed_call_may_grow(site: ScriptedSite, hooks: str):
+    """Case 64 for a call that waited."""
+    site.model.add([call("sweep")], "swept")
+    tab = await site.tab(hooks)
+    await tab.say("sweep")
+    await tab.press("Allow sweep")
+    early = 'assistant: sweep output-available {} "one" (more to come)'
+    await tab.shows("user: sweep", early)
+    site.inside.may_count.set()
+    await site.everywhere(tab, "user: sweep", 'assistant: sweep output-available {} "two" | swept')
+
+
+@HOOKS
 async def test_a_forbidden_call_does_not_run_and_the_model_hears_of_it(
     site: ScriptedSite, hooks: str
 ):

@@ -20,6 +20,7 @@ pytestmark = MARKS
 TEN_TIMES = range(10)
 HOOKS = "ai-chat"
 PLACE = 'get_place output-available {} "Oslo"'
+GONE = 'delete output-available {"target":"moon"} "moon is gone"'
 JOINED = 0.005
 LINES = [("undici", 0.0), ("undici", JOINED), ("ws", JOINED)]
 """Node's WebSocket and the package `ws`; and for how long the line joins what the server says."""
@@ -57,6 +58,26 @@ async def test_a_plain_answer(site: RaceSite):
         gate.open()
 
     await ten_times(site, scenario, "user: hello", f"assistant: {FIRST}{SECOND}")
+
+
+async def test_an_answer_that_goes_on_after_an_allowed_call(site: RaceSite):
+    """The result is there from the moment it comes, and never goes away again."""
+
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add([call("delete", {"target": "moon"})], speech(FIRST, gate, SECOND))
+        await tab.say("delete the moon")
+        await tab.press("Allow delete")
+        await tab.shows("user: delete the moon", f"assistant: {GONE} | {FIRST}")
+        gate.open()
+
+    answer = f"assistant: {GONE} | {FIRST}{SECOND}"
+    await ten_times(site, scenario, "user: delete the moon", answer)
+    for tab in site.tabs:
+        shown = [bubble for seen in tab.seen for bubble in seen["bubbles"]]
+        came = next(at for at, bubble in enumerate(shown) if "moon is gone" in bubble)
+        answers = [bubble for bubble in shown[came:] if bubble.startswith("assistant")]
+        assert all("moon is gone" in bubble for bubble in answers)
 
 
 async def test_an_answer_that_goes_on_after_a_client_tool_in_one_piece(site: RaceSite):

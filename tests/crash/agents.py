@@ -131,6 +131,13 @@ class Careful(Think):
 
     model = PlannedModel(FOLDER)
 
+    @tool(needs_approval=True, effect="idempotent")
+    async def growing(self, note: str, ctx: ToolContext) -> AsyncIterator[str]:
+        """A result that grows once somebody has allowed it."""
+        yield "begun"
+        await effect(note, ctx)
+        yield f"did {note}"
+
     @tool(needs_approval=True)
     async def once(self, note: str, ctx: ToolContext) -> str:
         """An effect somebody has to allow."""

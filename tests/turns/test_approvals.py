@@ -4,6 +4,7 @@ AC34-AC36).
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from tests.turns.recorder import Recorder, hooks, recording
 from tests.turns.support import Client, Log, Stage, part_of, running
 from tests.turns.test_client_tools import continuation_of, idle, results, updates
-from thinkwell import Allow, Block, ToolContext, tool
+from thinkwell import AbortTurn, Allow, Block, ToolContext, tool
 from thinkwell.messages.message import text_of
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import call, pause
@@ -48,6 +49,21 @@ class Careful(Recorder):
         """Nobody knows."""
         self.log.append("ran doubtful")
         return "done"
+
+    @tool(needs_approval=True)
+    async def sweep(self) -> AsyncIterator[str]:
+        """Says how far it is."""
+        yield "one"
+        yield "two"
+
+    @tool(needs_approval=True)
+    async def give_up(self) -> AsyncIterator[str]:
+        """Ends the turn in the middle."""
+        yield "one"
+        raise AbortTurn("no more")
+
+
+OUTPUTS = ["tool-output-available"] * 3
 
 
 async def decide(client: Client, *, approved: bool, **fields: Any) -> None:
@@ -113,7 +129,10 @@ class TestAllowing:
             ]
             assert results(stage) == ["deleted a"]
 
-    async def test_case_58_the_result_is_shown_as_an_update_and_never_as_a_chunk(self):
+    async def test_case_58_the_result_is_an_update_and_a_chunk_of_the_continuation(self):
+        """DESIGN §8.14: between `start` and the first step. The call comes first once more, for
+        clients that read a continuation into an empty message (spec/01 F20).
+        """
         async with recording(Careful, [DELETE], "gone") as stage:
             client = await ask(stage)
             other = await stage.connect("other")
@@ -125,7 +144,15 @@ class TestAllowing:
             assert states == ["approval-responded", "output-available"]
             approval = part_of(updates(other)[0])["approval"]
             assert approval == {"id": asked, "approved": True}
-            assert not any("toolCallId" in chunk for chunk in other.chunks(request_id))
+            told = other.chunks(request_id)
+            assert [chunk["type"] for chunk in told[:4]] == [
+                "start",
+                "tool-input-available",
+                "tool-output-available",
+                "start-step",
+            ]
+            assert (told[1]["input"], told[2]["output"]) == ({"path": "a"}, "deleted a")
+            assert not any("toolCallId" in chunk for chunk in told[4:])
             messages = await stage.messages()
             assert (len(messages), text_of(messages[1])) == (2, "gone")
 
@@ -188,6 +215,25 @@ class TestAllowing:
             assert result.stop_reason == "approval"
             assert stage.log.count("ran delete a") == 1
             assert results(stage) == ["deleted a", "slow"]
+
+    async def test_a_result_that_grows_is_told_as_it_does(self):
+        async with recording(Careful, [call("sweep", {})], "swept") as stage:
+            client = await ask(stage)
+            other = await stage.connect("other")
+            await decide(client, approved=True)
+            request_id = await continuation_of(client)
+            await other.until_end(request_id)
+            told = [c for c in other.chunks(request_id) if "toolCallId" in c]
+            assert [c["type"] for c in told] == ["tool-input-available", *OUTPUTS]
+            assert [c.get("preliminary", False) for c in told[1:]] == [True, True, False]
+            assert part_of(await stage.answer())["preliminary"] is False
+
+    async def test_a_turn_that_a_tool_ends_leaves_no_result_that_waits_for_more(self):
+        async with recording(Careful, [call("give_up", {})]) as stage:
+            await ask(stage)
+            await stage.agent.respond_to_approval("call-1", True)
+            await idle(stage)
+            assert part_of(await stage.answer())["state"] == "output-error"
 
 
 class TestRefusing:

@@ -39,6 +39,8 @@ class Heard:
         self.frames: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.http: list[dict[str, Any]] = []
         self.names: dict[str, str] = {}
+        self.stream: list[dict[str, Any]] = []
+        """The chunks that a witness got."""
         asked = [e["json"] for e in trace["frames"] if e.get("json", {}).get("init")]
         self._by_client = json.dumps(asked)
 
@@ -198,8 +200,10 @@ class ContinuationPlayer(Player):
 
     When it takes the offer is a matter of timing, so from the answer on it does what the stock
     client does, instead of what the recorded one happened to do: it takes the first offer and
-    listens until the end.
+    listens until the end. A witness nobody else hears of gets the stream as it comes.
     """
+
+    _witness: aiohttp.ClientWebSocketResponse
 
     _answered = False
     _over = False
@@ -208,6 +212,10 @@ class ContinuationPlayer(Player):
         frame = event.get("json", {}) if "dir" in event else {}
         if frame.get("autoContinue"):
             self._answered = True
+            path = _address(self._trace, event["conn"])
+            self._witness = await session.ws_connect(f"{self._server.url}{path}")
+            while (await self._witness.receive_json())["type"] != "cf_agent_chat_messages":
+                pass
         free = self._answered and event.get("dir") == "s2c"
         if free and not self._over:
             await self._listen(event["conn"])
@@ -224,6 +232,13 @@ class ContinuationPlayer(Player):
                 ack = {"type": "cf_agent_stream_resume_ack", "id": ids[frame["id"]]}
                 await self._sockets[connection].send_json(ack)
             self._over = bool(frame.get("done"))
+        await self._listen_to_witness()
+
+    async def _listen_to_witness(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not (frame := await self._witness.receive_json()).get("done"):
+                if "seq" in frame:
+                    self.heard.stream.append(json.loads(frame["body"]))
 
 
 @dataclass

@@ -221,9 +221,11 @@ async def test_a_tab_that_drops_out_is_told_the_rest_by_the_next_one(
 
 def without_the_handshake(heard: Heard) -> None:
     """When the offer is made and taken is a matter of timing: the probe is answered `pending` or
-    `resuming`, and what was streamed before the acknowledgement is told again. What stays is every
-    update, the last transcript, and one end. Whoever takes the offer after the end gets the
-    transcript once more from us: older clients make an empty message of a bare end.
+    `resuming`, and what was streamed before the acknowledgement is told again. The recorded client
+    took it so late that it got nothing but the end. What stays is every update, the last
+    transcript, and one end; the stream itself is compared by what a witness got. Whoever takes the
+    offer after the end gets the transcript once more from us: older clients make an empty message
+    of a bare end.
     """
     frames = heard.frames["a"]
     ends = [frame for frame in frames if frame.get("continuation") and frame.get("done")]
@@ -243,18 +245,32 @@ def one_answer_is_one_message(reference: Heard) -> None:
                 messages.remove(second)
 
 
-CONTINUED = ["08-client-tool", "09a-approve", "09b-deny"]
+STREAM = ["start", "start-step", "text-start", "text-delta", "text-end", "finish-step", "finish"]
+ALLOWED: list[dict[str, Any]] = [
+    {
+        "type": "tool-input-available",
+        "toolCallId": "call_d",
+        "toolName": "dangerous",
+        "input": {"target": "moon"},
+    },
+    {"type": "tool-output-available", "toolCallId": "call_d", "output": "destroyed moon"},
+]
+"""What the reference says between `start` and the first step, and before it the call once more."""
+CONTINUED = {"08-client-tool": [], "09a-approve": ALLOWED, "09b-deny": []}
 
 
-@pytest.mark.parametrize("name", CONTINUED)
+@pytest.mark.parametrize(("name", "outcomes"), CONTINUED.items())
 async def test_a_continuation_says_what_the_reference_said(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, outcomes: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ):
     ours, reference = await play(name, monkeypatch, ContinuationPlayer)
     without_the_handshake(ours)
     without_the_handshake(reference)
     one_answer_is_one_message(reference)
     assert_same(ours, reference)
+    told, first = ours.stream, len(outcomes) + 1
+    assert told[1:first] == outcomes
+    assert [chunk["type"] for chunk in told[:1] + told[first:]] == STREAM
 
 
 def test_every_recording_is_played():

@@ -18,9 +18,11 @@ from thinkwell.agent.authority import demand
 from thinkwell.agent.chat_request import Asker, read_client_tools
 from thinkwell.agent.http_body import Refusal
 from thinkwell.agent.http_rebuild import (
+    calls_of,
     chunks_of,
     count_steps,
     outcomes_unknown_to,
+    says_again,
     steps_after,
 )
 from thinkwell.agent.http_sse import DONE, STILL_HERE, events
@@ -64,6 +66,7 @@ async def joined_stream(
     message_id = ticket.record.message_id or ""
     yield events([{"type": "start", "messageId": message_id}])
     begun = False
+    known: dict[str, bool] = {}
     async with aclosing(follow(ticket)) as batches:
         async for bodies in batches:
             if not bodies:
@@ -74,9 +77,10 @@ async def joined_stream(
                 if _is_stored(turns, ticket):
                     continue  # the answer may hold what this stream would tell: see below
                 begun = True
+                known = {} if stored is None else calls_of(stored)
                 yield events(_news_for(copy, stored))
             chunks: list[Chunk] = [json.loads(body) for body in bodies]
-            yield events(chunk for chunk in chunks if chunk.get("type") != "start")
+            yield events(chunk for chunk in chunks if not says_again(chunk, known))
     end = end_of(ticket)
     if not begun:  # it was over before anything could be told: the stored answer has it all
         yield events(_news_for(copy, await turns.parts.session.get_message(message_id)))

@@ -7,7 +7,7 @@ seen. A client that has no copy gets the answer from its beginning.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from thinkwell.messages.chunks import Chunk, is_data_kind, tool_error, tool_output
@@ -31,6 +31,21 @@ def outcomes_unknown_to(copy: UIMessage, stored: UIMessage) -> list[Chunk]:
         if (known := ended.get(part["toolCallId"])) is not None and not _same_outcome(part, known)
         for chunk in _outcome(known)
     ]
+
+
+def calls_of(stored: UIMessage) -> dict[str, bool]:
+    """The calls of an answer by id, and whether each has ended."""
+    return {part["toolCallId"]: is_settled(part) for part in tool_parts(stored)}
+
+
+def says_again(chunk: Chunk, known: Mapping[str, bool]) -> bool:
+    """Whether a chunk of a continuation tells what the client was told: the start of the answer,
+    its calls, and how those have ended that had when it joined.
+    """
+    ended = known.get(str(chunk.get("toolCallId")))
+    if ended is None:
+        return chunk.get("type") == "start"
+    return ended or chunk.get("type") == "tool-input-available"
 
 
 def steps_after(parts: Sequence[Part], steps: int) -> list[Part]:

@@ -9,7 +9,7 @@ replay and switch to live happen without an await, so there is no gap and no dou
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 
 import msgspec
 
@@ -24,6 +24,8 @@ from thinkwell.messages.visible import visible_message
 from thinkwell.wire import encode
 
 log = logging.getLogger("thinkwell.live")
+
+START_STEP = json.dumps({"type": "start-step"})
 
 ReadTranscript = Callable[[], Awaitable[Transcript]]
 """What every client should show now: the active path, then accepted inputs."""
@@ -216,7 +218,8 @@ class Live:
             watcher.send(end)
             watcher.show(messages)
             return
-        watcher.send(*_replay(request_id, ended.bodies, continuation=record.continuation), end)
+        bodies = _news(ended.bodies) if record.continuation else dict(enumerate(ended.bodies))
+        watcher.send(*_replay(record, bodies), end)
 
     async def tell_again(self, watcher: Watcher, record: TurnRecord) -> None:
         """A client sent a request twice: offer it the stream, or tell it the end."""
@@ -263,9 +266,10 @@ class Live:
 
     def _replay_live(self, watcher: Watcher, stream: ActiveStream) -> None:
         record = stream.record
-        frames = _replay(
-            record.request_id, stream.log.written_bodies(), continuation=record.continuation
-        )
+        bodies = stream.log.written_bodies()
+        asked = self._askers.get(record.request_id) is watcher
+        told = dict(enumerate(bodies)) if asked or not record.continuation else _news(bodies)
+        frames = _replay(record, told)
         watcher.offered = None
         watcher.send(
             *frames, encode.replay_complete(record.request_id, continuation=record.continuation)
@@ -363,8 +367,18 @@ def _end_frame(record: TurnRecord, error: str | None, *, replay: bool = False) -
     )
 
 
-def _replay(request_id: str, bodies: Sequence[str], *, continuation: bool) -> list[str]:
+def _replay(record: TurnRecord, bodies: Mapping[int, str]) -> list[str]:
     return [
-        encode.replay_chunk(request_id, body, seq, continuation=continuation)
-        for seq, body in enumerate(bodies)
+        encode.replay_chunk(record.request_id, body, seq, continuation=record.continuation)
+        for seq, body in bodies.items()
     ]
+
+
+def _news(bodies: Sequence[str]) -> dict[int, str]:
+    """The chunks of a continuation for a client that was shown the transcript just now.
+
+    Before its first step it tells the outcomes of earlier calls: the transcript has them, and in a
+    message that begins anew their cards would stand a second time.
+    """
+    first_step = bodies.index(START_STEP) if START_STEP in bodies else 0
+    return {seq: body for seq, body in enumerate(bodies) if seq == 0 or seq >= first_step}

@@ -1,9 +1,9 @@
 """Chunks about a call that lives in an earlier message or stream (F13, F20).
 
-A continuation runs what an earlier answer asked for; the outcome belongs to that answer and not
-to the stream that brought it, and a client that reads the stream from its start would not know
-the call. So such a chunk is not forwarded: the caller stores the settled message and tells the
-clients that it changed. A `Fold` that continues a message settles by the same rule.
+A continuation runs what an earlier answer asked for; the outcome belongs to that answer, and a
+client that reads the stream from its start would not know the call. So the caller stores the
+settled message, tells the clients that it changed, and opens the call again in the stream before
+its outcome. A `Fold` that continues a message settles by the same rule.
 
 Invariant: the first outcome stays. A message that does not change comes back as it is.
 """

@@ -56,10 +56,13 @@ def approved_calls(message: UIMessage) -> list[Part]:
     return [
         part
         for part in tool_parts(message)
-        if part.get("state") == "approval-responded"
-        and approval_of(part).get("approved") is True
-        and not is_settled(part)
+        if approval_of(part).get("approved") is True
+        and (part.get("preliminary") is True or _is_ready(part))  # a crash may cut a result
     ]
+
+
+def _is_ready(part: Part) -> bool:
+    return part.get("state") == "approval-responded" and not is_settled(part)
 
 
 def decide_continuation(

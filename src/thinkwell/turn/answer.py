@@ -12,7 +12,6 @@ import msgspec
 
 from thinkwell.core.errors import ModelError
 from thinkwell.hooks.contexts import ModelResponse, ResponseCall, ResponseContext
-from thinkwell.messages.chunks import Chunk
 from thinkwell.models.base import Finish, ToolCall
 from thinkwell.turn.classify import classify
 from thinkwell.turn.ending import StageError, ends_turn
@@ -40,12 +39,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 async def answer(turn: RunningTurn, step: Step) -> Reply:
     """Get the answer of a step and send it as it comes."""
-    if not turn.started:
-        turn.started = True
-        start: Chunk = {"type": "start"}
-        if not turn.record.continuation:
-            start["messageId"] = turn.message_id
-        await turn.emit(start)
+    await turn.start_stream()
     if turn.interrupted:
         turn.interrupted = False  # the step goes on where it was cut
     else:

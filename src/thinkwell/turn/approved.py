@@ -1,7 +1,9 @@
 """Calls that a person has allowed since the turn before: they run first (spec/02 §4 P4, §7.9).
 
 Their parts live in an answer that is stored already, so their results are written there and shown
-as an update of that message, not as chunks of this stream (spec/01 F20).
+as an update of that message. They are chunks of this stream as well, between `start` and the first
+step: a client that reads the stream shows what it says there, whatever it is told beside it
+(DESIGN §8.14).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ async def run_approved_calls(turn: RunningTurn, prompt: Prompt) -> Prompt:
         PendingCall.from_part(part, turn.ledger.get(part["toolCallId"]), approved=True)
         for part in parts
     ]
+    await turn.start_stream()
     await run_tool_calls(turn, step, calls, "tool-calls")
     if prompt.config.messages is not None:
         return prompt

@@ -70,6 +70,18 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def introduction(turn: RunningTurn, call: PendingCall) -> list[Chunk]:
+    """What comes before the first outcome of a call that an earlier stream has opened.
+
+    Many clients read a continuation into an empty message: an outcome alone would be the end of
+    their stream (spec/01 F20, D4). Those that go on in the old message know the call and lose
+    nothing.
+    """
+    if not call.approved or turn.has_opened(call.call_id):
+        return []
+    return [call.input_chunk()]
+
+
 async def read_call(turn: RunningTurn, step: Step, event: ToolCall) -> PendingCall:
     """Check a call: does the tool exist, do the arguments fit; if not, may it be mended
     (9.5–9.13).

@@ -26,6 +26,7 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
 from thinkwell.messages.model_messages import ModelMessage
+from thinkwell.messages.settle import opened_call
 from thinkwell.messages.usage import Usage
 from thinkwell.models.base import Finish
 from thinkwell.session.rows import Appended
@@ -183,6 +184,20 @@ class RunningTurn:
     def steered(self) -> bool:
         """Whether a steering input waits for this turn to make room (DESIGN §8.8)."""
         return self.parts.output.steering_waits()
+
+    async def start_stream(self) -> None:
+        """Say `start`, unless an earlier attempt or phase has."""
+        if self.started:
+            return
+        self.started = True
+        start: Chunk = {"type": "start"}
+        if not self.record.continuation:
+            start["messageId"] = self.message_id
+        await self.emit(start)
+
+    def has_opened(self, tool_call_id: str) -> bool:
+        """Whether this stream, not one of an earlier turn, has made a call known."""
+        return any(opened_call(json.loads(body)) == tool_call_id for body in self.log.bodies)
 
     async def emit(self, chunk: Chunk) -> None:
         """Send one chunk: hooks see it, it joins the message and the log; the commit tells the

@@ -38,6 +38,7 @@ from thinkwell.journal.turns import (
 )
 from thinkwell.messages.chunks import Chunk, tool_error
 from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
+from thinkwell.messages.waiting import approved_calls
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
 from thinkwell.turn.classify import classify, error_context
@@ -158,7 +159,8 @@ async def _settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
     if isinstance(ending, Completed | Skipped) or turn.log.failure is not None:
         return
     text = _leftover_text(ending)
-    for part in turn.own_parts():
+    begun = [part for part in approved_calls(turn.fold.message) if "preliminary" in part]
+    for part in (*begun, *turn.own_parts()):
         if is_tool_part(part) and not has_result(part):
             await _tell_leftover(
                 turn, tool_error(part["toolCallId"], text), show=not isinstance(ending, Parked)

@@ -39,7 +39,7 @@ from thinkwell.messages.model_messages import ToolMessage, ToolResultContent
 from thinkwell.models.base import FinishReason
 from thinkwell.store.base import Transaction
 from thinkwell.turn.history import tell_message
-from thinkwell.turn.pending_call import PendingCall, model_input
+from thinkwell.turn.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.places import at
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
@@ -128,11 +128,9 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
                 error=settled.error_text,
                 now=turn.parts.clock.now(),
             )
-        if not told and call.approved:
-            turn.fold.apply(chunk)
-        elif not told:
-            turn.record_chunk(chunk)
-            turn.parts.commits.note(turn.log)
+        for each in () if told else (*introduction(turn, call), chunk):
+            turn.record_chunk(each)
+        turn.parts.commits.note(turn.log)
         told = True
         if call.approved:
             await turn.parts.session.update(tx, turn.fold.message)

@@ -33,7 +33,7 @@ from thinkwell.messages.message import tool_name, tool_parts
 from thinkwell.tools.execute import run_tool
 from thinkwell.tools.tool import Tool
 from thinkwell.tools.truncation import limit_output
-from thinkwell.turn.pending_call import PendingCall
+from thinkwell.turn.pending_call import PendingCall, introduction
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
 from thinkwell.turn.tool_context import tool_context
@@ -107,8 +107,11 @@ class _Work:
 
     async def preliminary(self, value: Any) -> None:
         """What the tool shows before it ends; its call may have ended without it."""
-        if not self._left and not self._call.approved:  # an approved call's part is stored already
-            await self._turn.emit(tool_output(self._call.call_id, value, preliminary=True))
+        if self._left:
+            return
+        for chunk in introduction(self._turn, self._call):
+            await self._turn.emit(chunk)
+        await self._turn.emit(tool_output(self._call.call_id, value, preliminary=True))
 
     async def attend(self, running: Coroutine[Any, Any, Any], limit: float | None) -> Any:
         """Wait for the tool. A stop or its limit cancels it, then it is left behind."""
