@@ -204,8 +204,11 @@ class Wire:
                 if frame["type"] == "rpc":
                     self._answers.pop(frame["id"]).set_result(frame.get("result"))
                     continue
-                self.log.append(f"< {text!s}")
-                self.tab.receive(frame)
+                self._take(frame)
+
+    def _take(self, frame: Frame) -> None:
+        self.log.append(f"< {json.dumps(frame)}")
+        self.tab.receive(frame)
 
 
 async def transcript(url: str) -> list[Message]:

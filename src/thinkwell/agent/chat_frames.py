@@ -6,8 +6,6 @@ import logging
 from functools import partial
 from typing import Any, TypeAlias, assert_never
 
-import msgspec
-
 from thinkwell.agent.answering import AnswerRefused, answer_as_client
 from thinkwell.agent.authority import NotAllowed, demand
 from thinkwell.agent.chat_request import (
@@ -67,6 +65,7 @@ class ChatFrames:
             connection=watcher.id,
             principal=connection.principal,
             read_only=connection.readonly,
+            shown=lambda: watcher.shown,
         )
 
     async def act(self, frame: ChatFrame) -> None:
@@ -100,8 +99,7 @@ class ChatFrames:
 
     async def _chat(self, frame: ChatRequest) -> None:
         try:
-            asker = msgspec.structs.replace(self._asker, shown=self._watcher.shown)
-            accepted = await accept_chat(self._turns, self._policy, frame, asker)
+            accepted = await accept_chat(self._turns, self._policy, frame, self._asker)
         except NotAllowed as refused:
             await self._show_truth()
             await self._refuse(frame.id, str(refused))

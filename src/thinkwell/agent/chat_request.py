@@ -8,7 +8,7 @@ say; everything else is written by the server alone, so a copy of it is at most 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import takewhile
 from typing import Any, cast
 
@@ -50,8 +50,8 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """The connection that asks; it needs no transcript back."""
     principal: Principal | None = None
     read_only: bool = False
-    shown: Transcript | None = None
-    """What the connection was told to show last, beside its connect sequence."""
+    shown: Callable[[], Transcript | None] = lambda: None
+    """What the connection was told to show last."""
 
 
 async def accept_chat(
@@ -85,8 +85,11 @@ async def accept_chat(
             principal=asker.principal,
             read_only=asker.read_only,
         )
-        crossed = not regenerate and _crossed(asked.messages, asker.shown)
-        return await turns.ask(request, origin=asker.connection, crossed=crossed)
+        return await turns.ask(
+            request,
+            origin=asker.connection,
+            crossed=lambda: not regenerate and _crossed(asked.messages, asker.shown()),
+        )
 
 
 async def demand_send(

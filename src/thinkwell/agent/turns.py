@@ -101,12 +101,12 @@ class Turns:
         input_function: InputFunction | None = None,
         tools: Mapping[str, Tool] | None = None,
         origin: str | None = None,
-        crossed: bool = False,
+        crossed: Callable[[], bool] = bool,
         signal: AbortSignal | None = None,
     ) -> tuple[Admission, Ticket | None]:
         """Accept a turn and put it in line. No ticket if it was known before.
 
-        `crossed`: it was asked for before its client had seen the newest transcript.
+        `crossed` says, once it is accepted, whether its client had not seen the newest transcript.
         """
         if self._closed:
             raise HostClosedError("The app is stopping and accepts no new turns.")
@@ -114,9 +114,10 @@ class Turns:
         if depth > self.parts.agent.max_turn_chain:
             raise TurnChainError(depth)
         request = on_behalf(request, self.parts.owner.agent_id)
-        make = partial(
-            Ticket, input_function=input_function, tools=tools, depth=depth, crossed=crossed
-        )
+
+        def make(record: TurnRecord) -> Ticket:
+            return Ticket(record, input_function, tools=tools, depth=depth, crossed=crossed())
+
         return await run_to_the_end(self._accept(request, make, origin, signal))
 
     async def _accept(

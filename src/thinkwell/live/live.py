@@ -161,6 +161,7 @@ class Live:
 
     async def connect(self, watcher: Watcher) -> None:
         """The chat part of the connect sequence; from then on the connection is told everything."""
+        watcher.returned = self.watchers.knew(watcher.id)
         messages = await self._newest_transcript()
         stream = self._flowing()
         if stream is not None:

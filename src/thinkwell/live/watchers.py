@@ -35,6 +35,8 @@ class Transcript(msgspec.Struct, frozen=True):
 
 
 NOTHING = Transcript((), None)
+REMEMBERED = 64
+"""How many connections that left are known when they come back."""
 
 
 class Watcher:
@@ -47,6 +49,7 @@ class Watcher:
         "offered",
         "parked",
         "protocol",
+        "returned",
         "shown",
         "sink",
         "uninformed",
@@ -58,7 +61,9 @@ class Watcher:
         self.protocol = True
         """Whether it wants identity, state and the like; chat it gets in any case."""
         self.shown: Transcript | None = None
-        """The transcript it was told to show last, after its connect sequence."""
+        """The transcript it was told to show last; none before its first, in a new page."""
+        self.returned = False
+        """It was here before: whoever uses it may write before it has read its transcript."""
         self.uninformed = False
         """It was offered a stream instead of the transcript when it connected."""
         self.gone = False
@@ -76,7 +81,10 @@ class Watcher:
 
     def show(self, transcript: Transcript, *, connect: bool = False) -> None:
         """Have it show a transcript; `connect`: as a part of its connect sequence."""
-        self.shown = None if connect else transcript
+        if connect:
+            self.shown = NOTHING if self.returned else None
+        else:
+            self.shown = transcript
         self.send(encode.chat_messages(transcript.messages, connect=connect))
 
 
@@ -88,6 +96,7 @@ class Watchers:
 
     def __init__(self) -> None:
         self._by_id: dict[str, Watcher] = {}
+        self._left: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -99,10 +108,17 @@ class Watchers:
         """From now on it gets what is sent to all."""
         self._by_id[watcher.id] = watcher
 
+    def knew(self, connection_id: str) -> bool:
+        """Whether a connection of that id is here or was here before."""
+        return connection_id in self._left or connection_id in self._by_id
+
     def remove(self, watcher: Watcher) -> None:
         """It is gone. One that was replaced is gone already."""
         if self._by_id.get(watcher.id) is watcher:
             del self._by_id[watcher.id]
+            self._left[watcher.id] = self._left.pop(watcher.id, None)
+            if len(self._left) > REMEMBERED:
+                del self._left[next(iter(self._left))]
 
     def get(self, connection_id: str | None) -> Watcher | None:
         """The connection with that id."""
