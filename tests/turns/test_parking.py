@@ -19,7 +19,7 @@ from thinkwell.testing import pause, text
 class Told(Think):
     """Writes down which of its hooks were called."""
 
-    def on_chat_error(self, error: Exception, ctx: Any) -> None:
+    def on_chat_error(self, error: Any, ctx: Any) -> None:
         heard.append("on_chat_error")
 
     def on_chunk(self, ctx: Any) -> None:
