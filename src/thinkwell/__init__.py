@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from thinkwell.agent.turn_info import Submission, TurnInfo
     from thinkwell.core.authority import Subject
     from thinkwell.core.errors import AbortTurn, FailTurn, ThinkwellError, ToolError
+    from thinkwell.core.limits import Limits
     from thinkwell.core.principal import Principal
     from thinkwell.core.signal import AbortController, AbortSignal
     from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
@@ -69,6 +70,7 @@ _HOMES = {
     "FailTurn": "core.errors",
     "HttpRequest": "wire.http",
     "HttpResponse": "wire.http",
+    "Limits": "core.limits",
     "MessageContext": "hooks.contexts",
     "Model": "models.base",
     "ModelResponse": "hooks.contexts",
@@ -125,6 +127,7 @@ __all__ = [
     "FailTurn",
     "HttpRequest",
     "HttpResponse",
+    "Limits",
     "MessageContext",
     "Model",
     "ModelResponse",

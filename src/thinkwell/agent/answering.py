@@ -19,6 +19,7 @@ from thinkwell.agent.interactions import Answer, find_stored_call
 from thinkwell.agent.turns import Turns
 from thinkwell.core.authority import Approvers, Subject
 from thinkwell.core.principal import Principal
+from thinkwell.core.user_code import call_user
 from thinkwell.journal.turns import TurnRecord, answering_turn
 from thinkwell.messages.message import Part, UIMessage, tool_name
 from thinkwell.tools.tool import Tool, as_tool
@@ -101,8 +102,7 @@ async def is_named(approvers: Approvers, principal: Principal | None, subject: S
     if isinstance(approvers, str):
         return principal is not None and principal.id == approvers
     if callable(approvers):
-        answer: Any = approvers(principal, subject)
-        return bool(await answer if isawaitable(answer) else answer)
+        return bool(await call_user("approvers", approvers, principal, subject))
     return principal is not None and principal.id in approvers
 
 

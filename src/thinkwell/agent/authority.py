@@ -6,11 +6,13 @@ What Python code does (`run`, `respond_to_approval`, stubs) is trusted and does 
 from __future__ import annotations
 
 import logging
-from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from thinkwell.core.authority import Action, Subject
+from thinkwell.core.errors import AbortTurn, FailTurn
 from thinkwell.core.principal import Principal
+from thinkwell.core.user_code import call_user
 
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
@@ -24,8 +26,21 @@ NOT_ALLOWED = "Not allowed"
 class NotAllowed(Exception):  # noqa: N818 - an answer, not a defect
     """A client may not do what it asked for. Becomes its answer; never leaves `agent/`."""
 
+    status = 403
+    headers: ClassVar[Mapping[str, str]] = {}
+
     def __init__(self, subject: Subject) -> None:
         super().__init__(ONLY_LOOKS if subject.read_only else NOT_ALLOWED)
+
+
+class TooManyTurns(NotAllowed):
+    """A client waits for so many turns already that it may not ask for another one now."""
+
+    status = 429
+    headers: ClassVar[Mapping[str, str]] = {"retry-after": "5"}
+
+    def __init__(self) -> None:
+        Exception.__init__(self, "Too many messages wait for an answer. Try again later.")
 
 
 async def demand(
@@ -35,9 +50,8 @@ async def demand(
     allowed = False
     facts = {"action": action, "agent": f"{agent.agent_class}/{agent.name}"}
     try:
-        answer: Any = agent.authorize(action, principal, subject)
-        allowed = bool(await answer if isawaitable(answer) else answer)
-    except Exception:
+        allowed = bool(await call_user("authorize", agent.authorize, action, principal, subject))
+    except (Exception, AbortTurn, FailTurn):
         log.exception("authorize failed, so nothing is allowed", extra=facts)
     if not allowed:
         log.info("a client may not do this: %s", action, extra=facts)

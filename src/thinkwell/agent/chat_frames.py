@@ -22,6 +22,7 @@ from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import StoreUnavailableError, ThinkwellError
+from thinkwell.core.limits import payer_of
 from thinkwell.live.watchers import Watcher
 from thinkwell.messages.visible import visible_message
 from thinkwell.turn.settle import SAFE_ERROR
@@ -66,6 +67,7 @@ class ChatFrames:
             principal=connection.principal,
             read_only=connection.readonly,
             shown=lambda: watcher.shown,
+            payer=payer_of(connection.principal, connection.request.client),
         )
 
     async def act(self, frame: ChatFrame) -> None:

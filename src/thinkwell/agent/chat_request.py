@@ -14,12 +14,14 @@ from typing import Any, cast
 
 import msgspec
 
-from thinkwell.agent.authority import demand
+from thinkwell.agent.authority import TooManyTurns, demand
+from thinkwell.agent.http_body import Visit
 from thinkwell.agent.inputs import from_client
 from thinkwell.agent.intake import Plan, Policy
 from thinkwell.agent.turns import Turns
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
+from thinkwell.core.limits import payer_of
 from thinkwell.core.pieces import Pieces, in_pieces
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
@@ -50,8 +52,21 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """The connection that asks; it needs no transcript back."""
     principal: Principal | None = None
     read_only: bool = False
+    payer: str | None = None
+    """Whose share of turns it takes."""
     shown: Callable[[], Transcript | None] = lambda: None
     """What the connection was told to show last."""
+
+
+def asker_of(visit: Visit, trigger: Trigger) -> Asker:
+    """Who sends a request."""
+    request = visit.request
+    return Asker(
+        trigger=trigger,
+        principal=request.principal,
+        read_only=visit.read_only,
+        payer=payer_of(request.principal, request.client),
+    )
 
 
 async def accept_chat(
@@ -85,11 +100,35 @@ async def accept_chat(
             principal=asker.principal,
             read_only=asker.read_only,
         )
-        return await turns.ask(
+        return await ask_as_client(
+            turns,
             request,
-            origin=asker.connection,
+            asker,
             crossed=lambda: not regenerate and _crossed(asked.messages, asker.shown()),
         )
+
+
+async def ask_as_client(
+    turns: Turns,
+    request: TurnRequest,
+    asker: Asker,
+    *,
+    crossed: Callable[[], bool] = lambda: False,
+) -> tuple[Admission, Ticket | None]:
+    """Accept a client's turn, unless too many wait already. Raises `TooManyTurns`."""
+    crowd, payer = turns.parts.crowd, asker.payer
+    if not crowd.has_room(payer, len(turns.tickets())):
+        raise TooManyTurns
+    crowd.enter(payer)
+    ticket = None
+    try:
+        admission, ticket = await turns.ask(request, origin=asker.connection, crossed=crossed)
+    finally:
+        if ticket is None:
+            crowd.leave(payer)
+        else:
+            ticket.result.add_done_callback(lambda _: crowd.leave(payer))
+    return admission, ticket
 
 
 async def demand_send(

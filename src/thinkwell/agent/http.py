@@ -52,7 +52,7 @@ async def handle_agent_request(
     try:
         return await own.handler(turns, Visit(request, read_only))
     except NotAllowed as refused:
-        refusal = Refusal(403, str(refused))
+        refusal = Refusal(refused.status, str(refused), refused.headers)
     except StoreUnavailableError as error:
         refusal = Refusal(503, str(error), RETRY_LATER)
     except Refusal as said:

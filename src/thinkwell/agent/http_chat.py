@@ -15,7 +15,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
 
-from thinkwell.agent.chat_request import Asker, accept_chat, demand_cancel, explain_refusal
+from thinkwell.agent.chat_request import (
+    Asker,
+    accept_chat,
+    asker_of,
+    demand_cancel,
+    explain_refusal,
+)
 from thinkwell.agent.http_body import Refusal, Visit, read_object
 from thinkwell.agent.http_continue import go_on, joined_stream, told_again
 from thinkwell.agent.http_sse import DONE, STILL_HERE, STREAM_HEADERS, STREAM_TYPE, events
@@ -38,7 +44,7 @@ _OWN_KEYS = frozenset({"id", "messages", "trigger", "messageId", "clientTools"})
 
 async def post_chat(turns: Turns, visit: Visit) -> HttpResponse:
     """Accept what a client asks for and stream the answer."""
-    asker = _asker(visit)
+    asker = asker_of(visit, "http-chat")
     asked = await _read(visit.request)
     try:
         stream = await _accept(turns, asked, asker)
@@ -46,11 +52,6 @@ async def post_chat(turns: Turns, visit: Visit) -> HttpResponse:
         status = 413 if isinstance(error.__cause__, MessageTooLargeError) else 400
         raise Refusal(status, await explain_refusal(turns, asked.id, str(error), asker)) from error
     return stream_response(stream)
-
-
-def _asker(visit: Visit) -> Asker:
-    principal = visit.request.principal
-    return Asker(trigger="http-chat", principal=principal, read_only=visit.read_only)
 
 
 async def _accept(turns: Turns, asked: ChatRequest, asker: Asker) -> AsyncIterator[bytes]:
@@ -78,7 +79,7 @@ async def stop_chat(turns: Turns, visit: Visit) -> HttpResponse:
     """Stop the turn that runs, or else the one that would run next."""
     line = turns.tickets()
     request_id = line[0].record.request_id if line else ""
-    await demand_cancel(turns, request_id, _asker(visit))
+    await demand_cancel(turns, request_id, asker_of(visit, "http-chat"))
     if line:
         await turns.cancel(request_id, "stopped by the user")
     return HttpResponse(status=204)

@@ -15,7 +15,7 @@ from typing import Any
 
 from thinkwell.agent.answering import answer_as_client
 from thinkwell.agent.authority import demand
-from thinkwell.agent.chat_request import Asker, read_client_tools
+from thinkwell.agent.chat_request import Asker, ask_as_client, read_client_tools
 from thinkwell.agent.http_body import Refusal
 from thinkwell.agent.http_rebuild import (
     calls_of,
@@ -199,7 +199,7 @@ async def _start(turns: Turns, message_id: str, asked: ChatRequest, asker: Asker
         principal=asker.principal,
         read_only=asker.read_only,
     )
-    _, ticket = await turns.ask(request)
+    _, ticket = await ask_as_client(turns, request, asker)
     if ticket is None:
         raise RuntimeError("a turn with a new id was known before")
     return ticket

@@ -14,7 +14,7 @@ import asyncio
 from typing import Any, cast
 from urllib.parse import unquote
 
-from thinkwell.agent.chat_request import Asker, demand_send
+from thinkwell.agent.chat_request import ask_as_client, asker_of, demand_send
 from thinkwell.agent.http_body import Refusal, Visit, check_sizes, json_response, read_object
 from thinkwell.agent.inputs import as_messages, from_client, is_empty
 from thinkwell.agent.turns import Turns
@@ -35,13 +35,11 @@ async def post_run(turns: Turns, visit: Visit) -> HttpResponse:
     body = await read_object(visit.request)
     wait = _flag(body, "wait", default=True)
     request = _turn_request(body, visit)
-    asker = Asker(
-        trigger=request.trigger, principal=visit.request.principal, read_only=visit.read_only
-    )
+    asker = asker_of(visit, request.trigger)
     newest = request.messages[-1]["id"] if request.messages else None
     await demand_send(turns, asker, None, newest)
     try:
-        admission, _ = await turns.ask(request)
+        admission, _ = await ask_as_client(turns, request, asker)
     except SubmissionConflictError as error:
         raise Refusal(409, str(error)) from error
     record = admission.record

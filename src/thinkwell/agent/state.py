@@ -59,8 +59,11 @@ class StateBox:
         """A copy: changing it changes nothing."""
         return None if self._text is None else json.loads(self._text)
 
-    async def load(self, stored: str | None, initial: Any) -> None:
-        """Take what is stored; a broken state or none at all gives way to the initial one."""
+    async def load(self, stored: str | None, initial: Any, *, store: bool = True) -> None:
+        """Take what is stored; a broken state or none at all gives way to the initial one.
+
+        Unless `store`, that one is only shown.
+        """
         if stored is not None:
             try:
                 json.loads(stored)
@@ -70,7 +73,10 @@ class StateBox:
                 self._text = stored
                 return
         if initial is not None:
-            await self._store(json.encode(initial))
+            text = json.encode(initial)
+            if store:
+                await self._store(text)
+            self._text = text
 
     async def set(self, value: Any, source: Source = "server") -> None:
         """Judge, store, show. Raises what the validator raises, and changes nothing then."""

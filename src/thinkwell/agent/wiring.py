@@ -34,7 +34,8 @@ from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
-from thinkwell.store.ownership import claim
+from thinkwell.store.ownership import UNBORN, claim, claim_if_there
+from thinkwell.turn.crowd import Crowd
 from thinkwell.turn.face import Parts
 from thinkwell.turn.places import watched_hook
 from thinkwell.turn.suspects import Suspects
@@ -61,6 +62,7 @@ class Surroundings:
         self.models = ModelPool()
         self.threads = threads or ThreadPool()
         self.messages = MessageCache()
+        self.crowd = Crowd()
         self.boot = 0
         """Which life of the process this is; the host knows once its store is open."""
         self.suspects = Suspects()
@@ -144,14 +146,19 @@ class Activation:
 
 
 async def wake(
-    cls: type[Agent], name: str, around: Surroundings, made: Made | None = None
+    cls: type[Agent],
+    name: str,
+    around: Surroundings,
+    made: Made | None = None,
+    *,
+    create: bool = True,
 ) -> Activation:
     """Claim the agent, make it unless it is `made` already, run `configure_session` and
     `on_start`, then take up unsettled turns.
     """
     agent_id = f"{cls.agent_class}/{name}"
     try:
-        owned = await claim(
+        owned = await (claim if create else claim_if_there)(
             around.store, agent_id, cls=cls.agent_class, name=name, now=around.clock.now()
         )
     except StoreUnavailableError as error:
@@ -165,7 +172,7 @@ async def wake(
     connections = Connections(agent_id, agent, watchers, tasks)
     write = partial(around.commits.run, owner)
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
-    await state.load(owned.state, cls.initial_state)
+    await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
     agent._state, agent._connections = state, connections  # pyright: ignore[reportPrivateUsage]
     turns = None
     if made is not None:
@@ -202,6 +209,7 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
             boot=around.boot,
             suspects=around.suspects,
             output=turns.telling,
+            crowd=around.crowd,
             scopes=made.scopes,
             tasks=turns.tasks,
             in_thread=partial(around.threads.run, owner.agent_id),

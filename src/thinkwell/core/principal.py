@@ -14,3 +14,5 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """Stable and unique: a user id, an e-mail address, a service name."""
     claims: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """What else is known, as JSON data: roles, a tenant, a display name."""
+    expires_at: float | None = None
+    """Seconds since the epoch: when open sockets and streams have to be asked about again."""

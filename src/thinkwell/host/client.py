@@ -78,6 +78,10 @@ class HostClient(Protocol):
         """Why the host accepts no work now; None if it does."""
         ...
 
+    async def exists(self, address: AgentAddress) -> bool:
+        """Whether the agent has anything stored. Looking at one that has not makes none."""
+        ...
+
     async def open_connection(
         self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
     ) -> Connection:

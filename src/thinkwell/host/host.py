@@ -22,6 +22,7 @@ from thinkwell.core.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.host.client import AgentAddress
@@ -35,6 +36,7 @@ from thinkwell.journal.boots import (
 )
 from thinkwell.journal.turns import agents_with_work, all_agents, has_work
 from thinkwell.store.base import Store
+from thinkwell.turn.crowd import Crowd
 from thinkwell.turn.suspects import Suspects
 
 log = logging.getLogger("thinkwell.host")
@@ -69,6 +71,7 @@ class Host:
         idle_timeout: float = IDLE_TIMEOUT,
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
+        limits: Limits | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._classes = _by_name(agents)
@@ -81,6 +84,7 @@ class Host:
         self._around = Surroundings(
             store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep
         )
+        self._around.crowd = Crowd(limits)
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
         self._sleep = sleep
@@ -150,13 +154,13 @@ class Host:
         problem = self._around.commits.health.problem
         return None if problem is None else problem.reason
 
-    async def agent(self, address: AgentAddress) -> Activation:
-        """The agent, awake."""
+    async def agent(self, address: AgentAddress, *, create: bool = True) -> Activation:
+        """The agent, awake. Unless `create`, one that has no row gets it with its first write."""
         if not self._running:
             raise HostClosedError(
                 "The app is not running. Use `async with app:` or serve it before calling agents."
             )
-        return await asyncio.shield(self._activate(address))
+        return await asyncio.shield(self._activate(address, create=create))
 
     async def _wake_until_awake(self, address: AgentAddress) -> None:
         """An agent with unfinished work whose start fails is tried again: its turns must end."""
@@ -215,7 +219,7 @@ class Host:
                 self.bus.emit("agent:damaged", agent=agent_id, error=error)
         return found
 
-    def _activate(self, address: AgentAddress) -> asyncio.Task[Activation]:
+    def _activate(self, address: AgentAddress, *, create: bool = True) -> asyncio.Task[Activation]:
         self._last_used[address.id] = self._around.clock.monotonic()
         task = self._awake.get(address.id)
         if task is None or (task.done() and not _is_awake(task)):
@@ -225,7 +229,8 @@ class Host:
                     f"No agent class is named {address.class_name!r}. Served: "
                     f"{', '.join(sorted(self._classes))}."
                 )
-            task = self._tasks.spawn(wake(cls, address.name, self._around), name=address.id)
+            waking = wake(cls, address.name, self._around, create=create)
+            task = self._tasks.spawn(waking, name=address.id)
             self._awake[address.id] = task
         return task
 

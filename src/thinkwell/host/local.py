@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -24,8 +25,8 @@ TITLE_LENGTH = 80
 class Awake(Protocol):
     """What a host does for its client."""
 
-    async def agent(self, address: AgentAddress) -> Activation:
-        """The agent, awake."""
+    async def agent(self, address: AgentAddress, *, create: bool = True) -> Activation:
+        """The agent, awake; unless `create`, it is made only when something is stored for it."""
         ...
 
     def not_ready(self) -> str | None:
@@ -44,6 +45,7 @@ class LocalHostClient:
     ) -> None:
         self._host = host
         self._agent = host.agent
+        self._look_at = partial(host.agent, create=False)
         self._store = store
         self._classes = classes
 
@@ -55,17 +57,22 @@ class LocalHostClient:
         """See `HostClient`."""
         return self._host.not_ready()
 
+    async def exists(self, address: AgentAddress) -> bool:
+        """See `HostClient`."""
+        return await self._store.fetch_one("agent_epoch", {"id": address.id}) is not None
+
     async def open_connection(
         self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
     ) -> Connection:
         """See `HostClient`."""
-        activation = await self._agent(address)
+        activation = await self._look_at(address)
         with activation.in_use():
             return await activation.connect(connection_id, request, sink)
 
     async def handle_request(self, address: AgentAddress, request: HttpRequest) -> HttpResponse:
         """See `HostClient`."""
-        activation = await self._agent(address)
+        looks = request.method in ("GET", "HEAD", "OPTIONS")
+        activation = await (self._look_at if looks else self._agent)(address)
         with activation.in_use():
             answer = await activation.handle_request(request)
         if answer.stream is None:

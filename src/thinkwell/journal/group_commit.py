@@ -30,7 +30,7 @@ from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.store.base import Store, Transaction
-from thinkwell.store.ownership import check_epochs
+from thinkwell.store.ownership import bear, check_epochs
 
 T = TypeVar("T")
 Work = Callable[[Transaction], Awaitable[T]]
@@ -194,6 +194,8 @@ class GroupCommit:
         if owner is not None:
             epochs[owner.agent_id] = owner.epoch
         for agent_id in await check_epochs(tx, epochs):
+            if await bear(tx, agent_id, epochs[agent_id], now=self._clock.now()):
+                continue
             self._lose(agent_id)
             if owner is not None and owner.agent_id == agent_id:
                 raise OwnershipLostError(agent_id)

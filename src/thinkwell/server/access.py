@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, cast
 
 import msgspec
-from starlette.exceptions import HTTPException
+from starlette.exceptions import HTTPException, WebSocketException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
@@ -73,7 +73,7 @@ class Access:
     async def judge(self, request: HTTPConnection, route: Route) -> Verdict:
         """Whether a request or socket may go to its agent. Raises what `auth` or a hook raises."""
         try:
-            principal = await self._identify(request, route)
+            principal = await self.identify(request, route)
             if self._auth is not None and principal is None:
                 return Denied(401, "Unauthorized")
             request.state.principal = principal
@@ -86,7 +86,15 @@ class Access:
         """Whether that request would go to its agent: for lists, which show nothing else."""
         return isinstance(await self.judge(request, route), Admitted)
 
-    async def _identify(self, request: HTTPConnection, route: Route) -> Principal | None:
+    async def still(self, request: HTTPConnection, route: Route) -> Principal | None:
+        """Who that request comes from by now; None if `auth` refuses it."""
+        try:
+            return await self.identify(request, route)
+        except (HTTPException, WebSocketException):
+            return None
+
+    async def identify(self, request: HTTPConnection, route: Route) -> Principal | None:
+        """Who asks, as `auth` says; None refuses, unless there is no `auth`."""
         if self._auth is None:
             return None
         answer = await call_user("auth", self._auth, request, route)

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
+from thinkwell.core.limits import Limits
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.server.asgi import Call, Receive, Scope, Send, local_path
@@ -62,6 +63,7 @@ class App:
         drain_timeout: Seconds a stop may take, however busy the agents are.
         tool_threads: Threads for sync tools, of all agents together.
         tool_threads_per_agent: How many of them one agent may use at a time.
+        limits: How much one principal or address may take; see `Limits`.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class App:
         drain_timeout: float = 10.0,
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
     ) -> None:
         self.agents = tuple(agents)
         self.store = store
@@ -99,6 +102,7 @@ class App:
         self.tool_threads = tool_threads
         self.tool_threads_per_agent = tool_threads_per_agent
         self._drain_by: float | None = None
+        self.limits = limits
         self._names = _names_of(self.agents)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
@@ -136,6 +140,7 @@ class App:
                 drain_timeout=self.drain_timeout,
                 tool_threads=self.tool_threads,
                 tool_threads_per_agent=self.tool_threads_per_agent,
+                limits=self.limits,
             )
             await host.start()
             self._control = await control_of(host, database_file(self.store))
@@ -191,6 +196,14 @@ class App:
         stub = AgentStub(cls, AgentAddress(class_name, name), lambda: self.client)
         return cast("AgentT", stub)
 
+    async def revoke(self, principal_id: str) -> None:
+        """Ask `auth` again about every open socket and stream of a principal.
+
+        Those it does not let in any more are closed at once, sockets with 4401. Turns go on.
+        """
+        if self._edge is not None:
+            await self._edge.guests.ask_again(principal_id)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request, one WebSocket, or the server's lifespan."""
         call = Call(scope, receive, send)
@@ -223,6 +236,7 @@ class App:
     def _make_edge(self, client: HostClient) -> Edge:
         from thinkwell.server.access import Access
         from thinkwell.server.edge import CORS, Edge
+        from thinkwell.server.meter import Meter
         from thinkwell.server.pages import Page
 
         given = CORS if self.cors is True else self.cors
@@ -243,6 +257,7 @@ class App:
             allowed_hosts=self._hosts(),
             max_frame_bytes=self.max_frame_bytes,
             max_body_bytes=self.max_body_bytes,
+            meter=Meter(self.limits),
         )
 
     def _hosts(self) -> frozenset[str] | None:

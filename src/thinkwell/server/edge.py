@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.requests import HTTPConnection
 
+from thinkwell.core.limits import Limits
 from thinkwell.core.principal import Principal
 from thinkwell.host.client import HostClient
 from thinkwell.server.access import Access
 from thinkwell.server.asgi import Scope, header
 from thinkwell.server.guard import host_allowed, origin_allowed
+from thinkwell.server.guests import Guests
 from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
+from thinkwell.server.meter import Meter
 from thinkwell.server.pages import Page
 from thinkwell.server.routing import Route
 from thinkwell.wire.http import HttpRequest
@@ -41,6 +44,11 @@ class Edge:
     max_frame_bytes: int = MAX_FRAME_BYTES
     max_body_bytes: int = MAX_BODY_BYTES
 
+    meter: Meter = field(default_factory=lambda: Meter(Limits()))
+    """What clients take, and how much they may."""
+    guests: Guests = field(default_factory=Guests)
+    """Who is inside."""
+
     def is_meant(self, scope: Scope) -> bool:
         """Whether a request names a host that this app serves."""
         return host_allowed(scope, self.allowed_hosts)
@@ -61,6 +69,11 @@ class Edge:
         return origin_allowed(scope, self.allowed_origins)
 
 
+def address_of(request: HTTPConnection) -> str | None:
+    """Where a request comes from."""
+    return None if request.client is None else request.client.host
+
+
 def agent_request(
     request: HTTPConnection, route: Route, principal: Principal | None, body: bytes = b""
 ) -> HttpRequest:
@@ -72,4 +85,5 @@ def agent_request(
         headers=dict(request.headers),
         body=body,
         principal=principal,
+        client=address_of(request),
     )

@@ -7,21 +7,26 @@ and answered with 500, never shown.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import cast
 
+import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
 from thinkwell.core.errors import HostClosedError, StoreUnavailableError
+from thinkwell.core.limits import payer_of
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
 from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import Call, header_pairs, local_path
-from thinkwell.server.edge import Edge, agent_request
+from thinkwell.server.edge import Edge, address_of, agent_request
+from thinkwell.server.guests import Guest
 from thinkwell.server.own_pages import answer_own
+from thinkwell.server.quota import refuse_message, refuse_name, refuse_new_agent
 from thinkwell.server.routing import NotOurs, Route, RouteMatch, UnknownChild, UnknownClass
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
 
@@ -81,12 +86,23 @@ async def _serve_agent(edge: Edge, route: Route, request: Request) -> Response:
         return Response()
     if request.method not in SAFE_METHODS and not edge.may_write(request.scope):
         return text_response(403, "Origin not allowed")
+    too_long = refuse_name(edge, route)
+    if too_long is not None:
+        return text_response(too_long.status, too_long.text)
     verdict = await edge.access.judge(request, route)
     if isinstance(verdict, Response):
         return verdict
     if isinstance(verdict, Denied):
         return text_response(verdict.status, verdict.text, dict(verdict.headers))
-    body = await _read_body(cast("Request", verdict.request), edge.max_body_bytes)
+    payer = payer_of(verdict.principal, address_of(request))
+    refusal = refuse_message(edge, payer) or await refuse_new_agent(edge, route, payer)
+    if refusal is not None:
+        return text_response(refusal.status, refusal.text, refusal.headers)
+    try:
+        async with asyncio.timeout(edge.meter.limits.body_seconds):
+            body = await _read_body(cast("Request", verdict.request), edge.max_body_bytes)
+    except TimeoutError:
+        return text_response(408, "The body came too slowly.", {"connection": "close"})
     if body is None:
         limit = f"A request may have at most {edge.max_body_bytes} bytes."
         return text_response(413, f"Content Too Large. {limit}")
@@ -94,6 +110,9 @@ async def _serve_agent(edge: Edge, route: Route, request: Request) -> Response:
         AgentAddress(route.class_name, route.name),
         agent_request(verdict.request, route, verdict.principal, body),
     )
+    if answer.stream is not None:
+        stays = edge.guests.staying(verdict.principal, lambda: edge.access.still(request, route))
+        answer = msgspec.structs.replace(answer, stream=_while_allowed(stays, answer.stream))
     return _as_response(answer, http2=request.scope.get("http_version", "1.1") >= "2")
 
 
@@ -118,6 +137,17 @@ def _as_response(answer: HttpResponse, *, http2: bool) -> Response:
     if answer.stream is not None:
         return StreamingResponse(_closed_at_the_end(answer.stream), answer.status, headers)
     return Response(answer.body, answer.status, headers)
+
+
+async def _while_allowed(
+    stays: AbstractAsyncContextManager[Guest], stream: AsyncIterator[bytes]
+) -> AsyncGenerator[bytes]:
+    """The stream, as long as whoever reads it may."""
+    async with stays as guest, aclosing(_closed_at_the_end(stream)) as pieces:
+        async for piece in pieces:
+            if guest.refused.is_set():
+                return
+            yield piece
 
 
 async def _closed_at_the_end(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from starlette.exceptions import WebSocketException
 from starlette.requests import HTTPConnection
@@ -23,13 +25,16 @@ from starlette.responses import Response
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps
+from thinkwell.core.limits import payer_of
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.host.client import AgentAddress, Connection
 from thinkwell.server.access import Admitted, Denied
 from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import Call, Send
-from thinkwell.server.edge import Edge, agent_request
+from thinkwell.server.edge import Edge, address_of, agent_request
+from thinkwell.server.guests import Guest
 from thinkwell.server.outbox import ABORT, EXTENSION, PAUSE, Outbox
+from thinkwell.server.quota import refuse_name, refuse_new_agent
 from thinkwell.server.routing import Route, RouteMatch, UnknownClass
 
 log = logging.getLogger("thinkwell.server")
@@ -79,6 +84,10 @@ async def _refuse_with(call: Call, response: Response) -> None:
 
 
 async def _serve_agent(edge: Edge, route: Route, request: HTTPConnection, call: Call) -> None:
+    too_long = refuse_name(edge, route)
+    if too_long is not None:
+        await _accept_and_close(call.send, REFUSED + too_long.status, too_long.text)
+        return
     try:
         verdict = await edge.access.judge(request, route)
     except WebSocketException as refused:
@@ -95,10 +104,27 @@ async def _serve_agent(edge: Edge, route: Route, request: HTTPConnection, call: 
         case Response():
             await _refuse_with(call, verdict)
         case Admitted():
-            await _open(edge, route, verdict, call)
+            await _take_in(edge, route, verdict, call)
 
 
-async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call) -> None:
+async def _take_in(edge: Edge, route: Route, admitted: Admitted, call: Call) -> None:
+    """Open the socket, unless its client has its share already."""
+    request = admitted.request
+    payer = payer_of(admitted.principal, address_of(request))
+    with edge.meter.socket(payer) as has_room:
+        if not has_room:
+            await _accept_and_close(call.send, TRY_AGAIN_LATER, "Too many connections")
+            return
+        refusal = await refuse_new_agent(edge, route, payer)
+        if refusal is not None:
+            await _accept_and_close(call.send, REFUSED + refusal.status, refusal.text)
+            return
+        ask = partial(edge.access.still, request, route)
+        async with edge.guests.staying(admitted.principal, ask) as guest:
+            await _open(edge, route, admitted, call, guest=guest)
+
+
+async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call, *, guest: Guest) -> None:
     send = call.send
     await send({"type": "websocket.accept"})
     outbox, tasks = Outbox(), TaskOwner("socket")
@@ -114,10 +140,17 @@ async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call) -> Non
             outbox.discard()
             await _report(error, send)
         else:
-            reading = tasks.spawn(_read(connection, call, edge.max_frame_bytes), name="reader")
+            payer = payer_of(admitted.principal, opening.client)
+            paced = partial(edge.meter.message, payer)
+            read = _read(connection, call, edge.max_frame_bytes, paced)
+            reading = tasks.spawn(read, name="reader")
             too_slow = tasks.spawn(outbox.overflowed.wait(), name="overflow")
-            await asyncio.wait([reading, too_slow], return_when=asyncio.FIRST_COMPLETED)
-            if too_slow.done():
+            refused = tasks.spawn(guest.refused.wait(), name="guest")
+            await asyncio.wait([reading, too_slow, refused], return_when=asyncio.FIRST_COMPLETED)
+            if refused.done():
+                outbox.discard()
+                await _show_out(call, guest)
+            elif too_slow.done():
                 await _cut_off(call)
     finally:
         outbox.discard()
@@ -143,7 +176,9 @@ async def _report(error: Exception, send: Send) -> None:
         await send({"type": "websocket.close", "code": SETUP_FAILED})
 
 
-async def _read(connection: Connection, call: Call, limit: int) -> None:
+async def _read(
+    connection: Connection, call: Call, limit: int, paced: Callable[[], Awaitable[None]]
+) -> None:
     code, reason = 1006, ""
     try:
         while True:
@@ -158,6 +193,7 @@ async def _read(connection: Connection, call: Call, limit: int) -> None:
                 with suppress(OSError):
                     await _close(call.send, code, reason)
                 return
+            await paced()
             await connection.receive(data)
     finally:
         await connection.close(code, reason)
@@ -176,11 +212,20 @@ async def _write(outbox: Outbox, call: Call) -> None:
         await outbox.write(call.send, joined=EXTENSION in can, pauses=PAUSE in can)
 
 
+async def _show_out(call: Call, guest: Guest) -> None:
+    log.info("a client is disconnected, because auth does not know it any more")
+    await _farewell(call, guest.code, "Unauthorized")
+
+
 async def _cut_off(call: Call) -> None:
     log.warning("a client was too slow and is disconnected")
+    await _farewell(call, TRY_AGAIN_LATER, "too slow")
+
+
+async def _farewell(call: Call, code: int, reason: str) -> None:
     try:
         async with asyncio.timeout(FAREWELL_TIMEOUT):
-            await _close(call.send, TRY_AGAIN_LATER, "too slow")
+            await _close(call.send, code, reason)
     except TimeoutError:
         # A client that reads nothing cannot be told either; then the socket just goes, with all
         # that waits in it. Where the server offers no way to do so, ending is all there is.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
-from thinkwell.store.base import Reader, Store
+from thinkwell.store.base import Reader, Store, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +36,26 @@ async def claim(store: Store, agent_id: str, *, cls: str, name: str, now: float)
     if row is None:
         raise StoreError(f"Claiming agent {agent_id!r} returned nothing.")
     return Claim(epoch=row["epoch"], generation=row["generation"], state=row["state"])
+
+
+UNBORN = 0
+"""The epoch of whoever looks at an agent that has no row yet."""
+
+
+async def claim_if_there(store: Store, agent_id: str, *, cls: str, name: str, now: float) -> Claim:
+    """Take the agent if it has a row. Otherwise it gets one with its first write (`bear`)."""
+    if await store.fetch_one("agent_epoch", {"id": agent_id}) is None:
+        return Claim(epoch=UNBORN, generation=0, state=None)
+    return await claim(store, agent_id, cls=cls, name=name, now=now)
+
+
+async def bear(tx: Transaction, agent_id: str, epoch: int, *, now: float) -> bool:
+    """The first write for an agent without a row makes it. False if somebody else owns it."""
+    if epoch != UNBORN:
+        return False
+    cls, _, name = agent_id.partition("/")
+    made = await tx.execute("bear_agent", {"id": agent_id, "class": cls, "name": name, "now": now})
+    return made == 1
 
 
 async def check_epochs(tx: Reader, claims: Mapping[str, int]) -> set[str]:

@@ -25,6 +25,7 @@ from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
+from thinkwell.turn.crowd import Crowd
 from thinkwell.turn.suspects import Suspects
 
 
@@ -119,6 +120,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Which life of the process this is."""
     suspects: Suspects
     output: TurnOutput
+    crowd: Crowd
+    """How many turns clients wait for."""
     scopes: ScopeRegistry
     tasks: TaskOwner
     """Runs and keeps what outlives its turn."""

@@ -26,6 +26,8 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     principal: Principal | None = None
     """Who asks, as the app's `auth` said."""
+    client: str | None = None
+    """The address it came from, as far as the server knows it."""
 
     def json(self) -> Any:
         """The body as JSON. Raises `ValueError` for anything else."""

@@ -49,6 +49,9 @@ class FakeHost:
     def not_ready(self) -> str | None:
         return self.unready
 
+    async def exists(self, address: AgentAddress) -> bool:
+        return True
+
     async def open_connection(
         self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
     ) -> FakeConnection:

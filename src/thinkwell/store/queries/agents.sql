@@ -5,6 +5,12 @@ VALUES (:id, :class, :name, 1, 0, NULL, :now)
 ON CONFLICT (id) DO UPDATE SET epoch = agents.epoch + 1
 RETURNING epoch, generation, state;
 
+-- name: bear_agent
+-- The first write of an agent that was only looked at so far.
+INSERT INTO agents (id, class, name, epoch, generation, state, created_at)
+VALUES (:id, :class, :name, 0, 0, NULL, :now)
+ON CONFLICT (id) DO NOTHING;
+
 -- name: agent_epoch
 -- The epoch one agent is owned under.
 SELECT epoch FROM agents WHERE id = :id;

@@ -1,0 +1,49 @@
+"""How much one client may take: `Limits`, and whose share it is."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import msgspec
+
+from thinkwell.core.principal import Principal
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much one principal may take; where nobody is known, one client address.
+
+    Clients on this machine without a principal are not counted: they are you, or a proxy that hides
+    everybody behind it. None switches a limit off.
+    """
+
+    sockets: int | None = 500
+    """Open at once."""
+    new_agents: int | None = 1000
+    """In an hour: agents that did not exist when somebody asked for them."""
+    messages: float | None = 100.0
+    """In a second, in the long run: WebSocket messages and requests. Sockets are slowed down."""
+    message_burst: int = 1000
+    """How many may come at once before that counts."""
+    waiting_turns: int | None = 1000
+    """Asked for and not ended, over all agents."""
+    waiting_turns_per_agent: int | None = 200
+    """The same for one agent, whoever asked."""
+    name_length: int | None = 256
+    """Characters of an agent's name in the URL."""
+    body_seconds: float | None = 60.0
+    """Until the whole body of a request has come."""
+
+
+def payer_of(principal: Principal | None, address: str | None) -> str | None:
+    """Whose share something counts for; None: nobody's."""
+    if principal is not None:
+        return f"principal {principal.id}"
+    try:
+        ip = ipaddress.ip_address(address or "")
+    except ValueError:
+        return None  # a Unix socket, or a test
+    if ip.is_loopback:
+        return None
+    if isinstance(ip, ipaddress.IPv6Address):  # one customer has a whole network of these
+        return f"address {ipaddress.ip_network((ip, 64), strict=False)}"
+    return f"address {ip}"

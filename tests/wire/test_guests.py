@@ -1,0 +1,164 @@
+"""Open sockets and streams are asked about again when a principal expires or is revoked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import aiohttp
+
+from tests.wire.client import PATIENCE
+from tests.wire.room import Room, room
+from thinkwell import Principal
+from thinkwell.messages.message import user_message
+from thinkwell.server.guests import Guests
+from thinkwell.testing import pause, text
+
+
+class Doorman:
+    """An `auth` that can forget people."""
+
+    def __init__(self, **principals: Principal) -> None:
+        self.known = principals
+        self.asked = 0
+
+    def __call__(self, request: Any, route: Any) -> Principal | None:
+        self.asked += 1
+        return self.known.get(request.query_params.get("who", ""))
+
+
+ANN, BOB = Principal(id="ann"), Principal(id="bob")
+
+
+class TestRevoking:
+    async def test_a_principal_that_auth_forgot_has_to_leave_at_once(self):
+        auth = Doorman(ann=ANN, bob=BOB)
+        async with room("Hello", auth=auth) as r:
+            ann, again, bob = [await r.tab(who=who) for who in ("ann", "ann", "bob")]
+            del auth.known["ann"]
+            await r.app.revoke("ann")
+            assert (await ann.closed(), await again.closed()) == (4401, 4401)
+            await bob.ask("hi")
+            assert (await bob.stream()).text == "Hello"
+
+    async def test_one_that_auth_still_knows_stays(self):
+        auth = Doorman(ann=ANN)
+        async with room("Hello", auth=auth) as r:
+            ann = await r.tab(who="ann")
+            await r.app.revoke("ann")
+            await ann.ask("hi")
+            assert (await ann.stream()).text == "Hello"
+
+    async def test_one_that_auth_takes_for_somebody_else_has_to_leave(self):
+        auth = Doorman(ann=ANN)
+        async with room(auth=auth) as r:
+            ann = await r.tab(who="ann")
+            auth.known["ann"] = BOB
+            await r.app.revoke("ann")
+            assert await ann.closed() == 4401
+
+    async def test_one_with_other_claims_comes_back_with_them(self):
+        auth = Doorman(ann=ANN)
+        async with room(auth=auth) as r:
+            ann = await r.tab(who="ann")
+            auth.known["ann"] = Principal(id="ann", claims={"role": "guest"})
+            await r.app.revoke("ann")
+            assert await ann.closed() == 1012
+
+    async def test_an_auth_that_fails_lets_nobody_stay(self):
+        auth = Doorman(ann=ANN)
+        async with room(auth=auth) as r:
+            ann = await r.tab(who="ann")
+            auth.known = None  # type: ignore[assignment]
+            await r.app.revoke("ann")
+            assert await ann.closed() == 4401
+
+    async def test_a_turn_of_somebody_who_had_to_leave_goes_on(self):
+        gate = pause()
+        auth = Doorman(ann=ANN, bob=BOB)
+        async with room([text("a"), gate, text("b")], auth=auth) as r:
+            ann, bob = await r.tab(who="ann"), await r.tab(who="bob")
+            await ann.ask("hi")
+            await gate.reached()
+            del auth.known["ann"]
+            await r.app.revoke("ann")
+            await ann.closed()
+            gate.open()
+            await bob.until("use_chat_response", id="q1", done=True)
+
+    async def test_a_stream_over_http_ends_too(self):
+        gate = pause()
+        auth = Doorman(ann=ANN)
+        async with room([text("seen"), gate, text("secret")], auth=auth) as r:
+            answer = await post(r, {"messages": [user_message("u", "hi")]})
+            seen = b""
+            async with asyncio.timeout(PATIENCE):
+                while b"seen" not in seen:
+                    seen += await answer.content.readany()
+                del auth.known["ann"]
+                await r.app.revoke("ann")
+                gate.open()
+                rest = await answer.content.read()
+            assert b"secret" not in rest
+
+
+async def post(r: Room, body: Any) -> aiohttp.ClientResponse:
+    url = f"{r.browser.url}{r.path}/chat"
+    return await r.browser.session.post(url, params={"who": "ann"}, json=body)
+
+
+class TestExpiring:
+    async def test_when_it_expires_auth_is_asked_again_and_may_refuse(self):
+        auth = Doorman(ann=Principal(id="ann", expires_at=time.time() + 0.2))
+        async with room(auth=auth) as r:
+            ann = await r.tab(who="ann")
+            assert await ann.closed() == 4401
+            assert auth.asked == 2
+
+    async def test_one_that_was_renewed_stays(self):
+        clock, naps = FakeClock(), Naps()
+        guests = Guests(clock, naps)
+        soon, later = (Principal(id="ann", expires_at=t) for t in (100.0, 500.0))
+
+        async def ask() -> Principal | None:
+            return later
+
+        async with guests.staying(soon, ask) as guest:
+            assert await naps.next() == 60.0
+            clock.time = 100.0
+            naps.wake()
+            assert await naps.next() == 60.0
+            assert (guest.principal, guest.refused.is_set()) == (later, False)
+            clock.time = 500.0
+            naps.wake()
+            await guest.refused.wait()
+            assert guest.code == 4401
+
+
+class FakeClock:
+    time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time
+
+
+class Naps:
+    """A sleep that lasts until the test says so."""
+
+    def __init__(self) -> None:
+        self._asked: asyncio.Queue[float] = asyncio.Queue()
+        self._over = asyncio.Semaphore(0)
+
+    async def __call__(self, seconds: float) -> None:
+        self._asked.put_nowait(seconds)
+        await self._over.acquire()
+
+    async def next(self) -> float:
+        return await self._asked.get()
+
+    def wake(self) -> None:
+        self._over.release()
