@@ -90,6 +90,29 @@ def test_parts_said_again_make_the_same_parts():
         ]
 
 
+def test_a_call_of_the_provider_is_said_again_as_one():
+    part = {"type": "tool-web_search", "toolCallId": "s1", "state": "output-available"}
+    part |= {"input": {}, "output": 1, "providerExecuted": True}
+    document = {"type": "source-document", "sourceId": "d", "mediaType": "text/plain", "title": "t"}
+    told = [legal_chunk(chunk) for chunk in chunks_of([part, document])]
+    assert told == [
+        {
+            "type": "tool-input-available",
+            "toolCallId": "s1",
+            "toolName": "web_search",
+            "input": {},
+            "providerExecuted": True,
+        },
+        {
+            "type": "tool-output-available",
+            "toolCallId": "s1",
+            "output": 1,
+            "providerExecuted": True,
+        },
+        document,
+    ]
+
+
 NEVER_TOLD = ("custom", "reasoning-file")
 
 

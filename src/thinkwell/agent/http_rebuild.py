@@ -120,7 +120,8 @@ def _call(part: Part) -> Iterator[Chunk]:
 
 def _outcome(part: Part) -> list[Chunk]:
     call_id: str = part["toolCallId"]
-    return [_OUTCOMES.get(str(part.get("state")), _output)(call_id, part)]
+    outcome = _OUTCOMES.get(str(part.get("state")), _output)(call_id, part)
+    return [outcome if "denied" in outcome["type"] else _with(outcome, part, "providerExecuted")]
 
 
 def _output(call_id: str, part: Part) -> Chunk:

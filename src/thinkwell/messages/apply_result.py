@@ -110,7 +110,8 @@ def apply_approval(
 def _open_call(message: UIMessage, tool_call_id: str, state: str) -> Part | None:
     for part in message["parts"]:
         if is_tool_part(part) and part.get("toolCallId") == tool_call_id:
-            return part if part.get("state") == state and not is_settled(part) else None
+            waits = part.get("state") == state and not is_settled(part)
+            return part if waits and part.get("providerExecuted") is not True else None
     return None
 
 

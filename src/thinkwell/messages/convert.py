@@ -128,6 +128,7 @@ def _call(part: Part) -> ToolCallContent:
         tool_name=tool_name(part),
         input=normalize_input(part.get("input")),
         provider_metadata=part.get("callProviderMetadata"),
+        provider_executed=part.get("providerExecuted") is True,
     )
 
 
@@ -155,4 +156,5 @@ def _outcome(part: Part, kind: Any, value: Any) -> ToolResultContent:
         tool_name=tool_name(part),
         kind=kind,
         value=value,
+        provider_executed=part.get("providerExecuted") is True,
     )

@@ -39,6 +39,8 @@ class ToolCallContent(msgspec.Struct, frozen=True, tag="tool-call"):
     tool_name: str
     input: dict[str, Any]
     provider_metadata: dict[str, Any] | None = None
+    provider_executed: bool = False
+    """The provider ran it; adapters that cannot say so send it like any other."""
 
 
 class ToolResultContent(msgspec.Struct, frozen=True, tag="tool-result"):
@@ -48,6 +50,7 @@ class ToolResultContent(msgspec.Struct, frozen=True, tag="tool-result"):
     tool_name: str
     kind: Literal["text", "json", "content", "error-text", "error-json", "execution-denied"]
     value: Any
+    provider_executed: bool = False
 
 
 class SystemMessage(msgspec.Struct, frozen=True, tag="system"):

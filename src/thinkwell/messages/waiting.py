@@ -80,7 +80,7 @@ def decide_continuation(
 
 
 def _waits(part: Part, client_tool_names: Collection[str] | None) -> bool:
-    if is_settled(part):
+    if is_settled(part) or part.get("providerExecuted") is True:
         return False
     if part.get("state") == "approval-requested":
         return True

@@ -6,7 +6,8 @@ Contract of `Model.stream`:
 - Each `TextDelta` and `ReasoningDelta` lies between a start and an end with the same id; ids are
   unique within one call. Only a `Failure` may leave a part open.
 - A tool call is `ToolInputStart`, any number of `ToolInputDelta`, then `ToolCall` with the whole
-  input text.
+  input text. One that the provider runs itself says so (`provider_executed`) and is followed by its
+  `ToolResult` in the same stream; it is shown and stored, never run here, and nobody waits for it.
 - It must stop soon after `signal` aborts (closing the generator also ends it) and must leave no
   connection open. After an abort it just ends: there is no terminal event then.
 Provider types never leave the adapter that knows them.
@@ -125,6 +126,7 @@ class ToolInputStart(msgspec.Struct, frozen=True, gc=False):
 
     tool_call_id: str
     tool_name: str
+    provider_executed: bool = False
 
 
 class ToolInputDelta(msgspec.Struct, frozen=True, gc=False):
@@ -141,6 +143,19 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     tool_name: str
     input: str
     provider_metadata: dict[str, Any] | None = None
+    provider_executed: bool = False
+    """The provider runs it and tells the result."""
+
+
+class ToolResult(msgspec.Struct, frozen=True, gc=False):
+    """What came of a call that the provider ran. With `error` it failed."""
+
+    tool_call_id: str
+    output: Any = None
+    error: str | None = None
+    preliminary: bool = False
+    """Another one follows."""
+    provider_metadata: dict[str, Any] | None = None
 
 
 class FilePart(msgspec.Struct, frozen=True, gc=False):
@@ -156,6 +171,15 @@ class SourceUrl(msgspec.Struct, frozen=True, gc=False):
     source_id: str
     url: str
     title: str | None = None
+
+
+class SourceDocument(msgspec.Struct, frozen=True, gc=False):
+    """A document the model refers to."""
+
+    source_id: str
+    media_type: str
+    title: str
+    filename: str | None = None
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,8 +212,10 @@ ModelEvent: TypeAlias = (
     | ReasoningEnd
     | ToolInputStart
     | ToolCall
+    | ToolResult
     | FilePart
     | SourceUrl
+    | SourceDocument
     | Finish
     | Failure
 )

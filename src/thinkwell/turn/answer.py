@@ -12,7 +12,9 @@ import msgspec
 
 from thinkwell.core.errors import ModelError
 from thinkwell.hooks.contexts import ModelResponse, ResponseCall, ResponseContext
+from thinkwell.messages.chunks import Chunk
 from thinkwell.models.base import Finish, ToolCall
+from thinkwell.turn.call_chunks import provider_chunks, tell_call
 from thinkwell.turn.classify import classify
 from thinkwell.turn.ending import StageError, ends_turn
 from thinkwell.turn.history import tell_message
@@ -108,10 +110,15 @@ async def _respond(turn: RunningTurn, step: Step, reply: Reply) -> Reply:
 async def _say_again(turn: RunningTurn, step: Step, reply: Reply, response: ModelResponse) -> Reply:
     """Send a changed response in the place of what was sent; files and sources stay."""
     block = step_blocks(turn.fold.message["parts"])[-1]
-    kept = [dict(part) for part in block if part["type"] in KEPT]
+    kept: list[Chunk] = []
+    for part in block:
+        if part["type"] in KEPT:
+            kept.append(dict(part))
+        elif part.get("providerExecuted") is True:
+            kept.extend(provider_chunks(part))
     await turn.emit({"type": "reset-step"})
-    for part in kept:
-        await turn.emit(part)
+    for chunk in kept:
+        await turn.emit(chunk)
     said = await _say(turn, step, response, reply.calls)
     finish = msgspec.structs.replace(
         reply.finish,
@@ -152,10 +159,7 @@ async def _say(
     calls: list[PendingCall] = []
     for asked in response.calls:
         event = ToolCall(asked.id, asked.name, asked.arguments, metadata_of.get(asked.id))
-        call = await read_call(turn, step, event)
-        calls.append(call)
-        if call.problem is None:
-            await turn.emit(call.input_chunk())
+        calls.append(await tell_call(turn, await read_call(turn, step, event)))
     reason = response.finish_reason
     if reason in ("stop", "tool-calls"):
         reason = "tool-calls" if calls else "stop"

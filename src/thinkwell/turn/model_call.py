@@ -28,6 +28,7 @@ from thinkwell.models.base import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    SourceDocument,
     SourceUrl,
     TextDelta,
     TextEnd,
@@ -35,14 +36,16 @@ from thinkwell.models.base import (
     ToolCall,
     ToolInputDelta,
     ToolInputStart,
+    ToolResult,
 )
+from thinkwell.turn.call_chunks import input_start, provider_call, provider_result, tell_call
 from thinkwell.turn.ending import StageError, ends_turn
 from thinkwell.turn.interrupt import interruptible
 from thinkwell.turn.pending_call import PendingCall, is_same_call, read_call
 from thinkwell.turn.places import at
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
-from thinkwell.turn.step_result import has_result
+from thinkwell.turn.step_result import has_result, step_blocks
 from thinkwell.turn.watch import Watch
 
 log = logging.getLogger("thinkwell.turn")
@@ -79,7 +82,7 @@ async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     if reader.finish is None:
         raise StageError("stream", ModelError("The model's stream ended without saying why."))
     await close_open_text(turn)
-    calls = [*reader.calls, *_unfinished_calls(turn, reader.calls)]
+    calls = [*reader.calls, *_unfinished_calls(turn, reader.calls), *_unanswered_calls(turn)]
     return ModelReply(reader.finish, calls, reader.final_answer)
 
 
@@ -97,6 +100,14 @@ def _unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[P
         for part in turn.fold.open_parts()
         if part.kind == "tool-input" and part.id not in known
     ]
+
+
+def _unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
+    """Calls that the provider should have run: without a result, they get an error."""
+    block = step_blocks(turn.fold.message["parts"])[-1]
+    asked = [part for part in block if part.get("providerExecuted") is True]
+    complete = [part for part in asked if part["state"] != "input-streaming"]
+    return [PendingCall.from_part(part) for part in complete if not has_result(part)]
 
 
 async def close_open_text(turn: RunningTurn) -> None:
@@ -198,10 +209,14 @@ class _Reader:
 
     async def _emit(self, event: ModelEvent) -> None:
         if isinstance(event, ToolCall):
+            if event.provider_executed:
+                await self._turn.emit(provider_call(event))
+                return
             call = await read_call(self._turn, self._step, event)
-            self.calls.append(call)
-            if call.problem is None:
-                await self._turn.emit(call.input_chunk())
+            self.calls.append(await tell_call(self._turn, call))
+            return
+        if isinstance(event, ToolInputStart):
+            await self._turn.emit(input_start(self._turn, self._step, event))
             return
         chunk = _chunk(event)
         if self._resumed is not None and chunk.get("id") == self._resumed[0]:
@@ -222,12 +237,8 @@ def _chunk(event: ModelEvent) -> Chunk:
             return {"type": "text-delta", "id": event.id, "delta": event.delta}
         case ReasoningDelta():
             return {"type": "reasoning-delta", "id": event.id, "delta": event.delta}
-        case ToolInputStart():
-            return {
-                "type": "tool-input-start",
-                "toolCallId": event.tool_call_id,
-                "toolName": event.tool_name,
-            }
+        case ToolResult():
+            return provider_result(event)
         case ToolInputDelta():
             return {
                 "type": "tool-input-delta",
@@ -239,7 +250,15 @@ def _chunk(event: ModelEvent) -> Chunk:
         case SourceUrl():
             source = {"type": "source-url", "sourceId": event.source_id, "url": event.url}
             return source if event.title is None else {**source, "title": event.title}
-        case ToolCall() | Finish() | Failure():
+        case SourceDocument():
+            document = {
+                "type": "source-document",
+                "sourceId": event.source_id,
+                "mediaType": event.media_type,
+                "title": event.title,
+            }
+            return document if event.filename is None else {**document, "filename": event.filename}
+        case ToolInputStart() | ToolCall() | Finish() | Failure():
             raise TypeError(f"{type(event).__name__} has no chunk of its own")
         case _:
             assert_never(event)

@@ -21,6 +21,8 @@ from thinkwell.turn.step_result import has_result
 
 INPUT_CUT = "The process stopped before the input of this call was complete. It was not run."
 
+NO_RESULT = "The provider told no result of this call."
+
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call of the model that has no result yet, or a problem that will be its result."""
@@ -39,6 +41,12 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     """An earlier attempt has told its result already."""
     approved: bool = False
     """A person allowed it; it belongs to a message that is stored already."""
+    dynamic: bool = False
+    """Clients know it as a call of a tool that nobody declared."""
+    provider_executed: bool = False
+    """The provider runs it."""
+    told: bool = False
+    """Clients have been told its problem."""
 
     def input_chunk(self) -> Chunk:
         """Says that the input is complete."""
@@ -50,6 +58,8 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
         }
         if self.provider_metadata is not None:
             chunk["providerMetadata"] = self.provider_metadata
+        if self.dynamic:
+            chunk["dynamic"] = True
         return chunk
 
     @classmethod
@@ -58,15 +68,19 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     ) -> PendingCall:
         """A call read back from a stored part."""
         cut = part["state"] == "input-streaming"
+        by_provider = part.get("providerExecuted") is True
+        problem = INPUT_CUT if cut else NO_RESULT
         return cls(
             call_id=part["toolCallId"],
             tool_name=tool_name(part),
             input=part.get("input") or {},
             provider_metadata=part.get("callProviderMetadata"),
-            problem=ToolError(INPUT_CUT) if cut else None,
+            problem=ToolError(problem) if cut or by_provider else None,
             ledger=ledger,
             settled=has_result(part) or part["state"] == "approval-requested",
             approved=approved,
+            dynamic=part["type"] == "dynamic-tool",
+            provider_executed=by_provider,
         )
 
 
@@ -117,7 +131,11 @@ def _checked(turn: RunningTurn, step: Step, event: ToolCall) -> PendingCall:
         provider_metadata=event.provider_metadata,
         raw_input=event.input,
     )
-    tool = step.tools.get(event.tool_name) or disabled_tool(turn, step, event.tool_name)
+    tool = known_tool(turn, step, event.tool_name)
+    opened = turn.fold.tool_call(event.tool_call_id)
+    # As it was opened: for clients, a call of the other kind would be another call.
+    dynamic = tool is None if opened is None else opened["type"] == "dynamic-tool"
+    call = msgspec.structs.replace(call, dynamic=dynamic)
     if tool is None:
         problem: ToolError = UnknownToolError(event.tool_name, list(step.tools))
         return msgspec.structs.replace(call, problem=problem)
@@ -133,6 +151,11 @@ def is_same_call(part: Part, name: str, written: str) -> bool:
         return tool_name(part) == name and json.loads(written or "{}") == (part.get("input") or {})
     except ValueError:
         return False
+
+
+def known_tool(turn: RunningTurn, step: Step, name: str) -> Tool | None:
+    """The tool of that name, hidden ones included."""
+    return step.tools.get(name) or disabled_tool(turn, step, name)
 
 
 def disabled_tool(turn: RunningTurn, step: Step, name: str) -> Tool | None:

@@ -38,6 +38,7 @@ from thinkwell.messages.chunks import Chunk, tool_error, tool_output
 from thinkwell.messages.model_messages import ToolMessage, ToolResultContent
 from thinkwell.models.base import FinishReason
 from thinkwell.store.base import Transaction
+from thinkwell.turn.call_chunks import input_error
 from thinkwell.turn.history import tell_message
 from thinkwell.turn.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.places import at
@@ -74,7 +75,7 @@ async def run_tool_calls(
     async def chain(call: PendingCall) -> None:
         async with at(turn, tool_place(call.tool_name, call.call_id)):
             with tool_span(turn, call):
-                if runnable:
+                if runnable or call.told:
                     await _run_call(turn, step, call)
                 else:
                     await _refuse(turn, step, call, reason)
@@ -113,8 +114,9 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
     settled = await _redact(turn, step, call, settled)
     await _tell_after(turn, step, call, settled)
     chunk = _result_chunk(call, settled)
-    await turn.show(chunk)
-    told = False
+    told = call.told
+    if not told:
+        await turn.show(chunk)
 
     async def store(tx: Transaction) -> None:
         nonlocal told  # a store that did not write is asked again: the chunk is there already
@@ -207,14 +209,10 @@ async def _tell_after(turn: RunningTurn, step: Step, call: PendingCall, settled:
 def _result_chunk(call: PendingCall, settled: Settled) -> Chunk:
     if settled.error_text is None:
         return tool_output(call.call_id, settled.output)
+    if call.provider_executed:
+        return {**tool_error(call.call_id, settled.error_text), "providerExecuted": True}
     if call.problem is not None:
-        return {
-            "type": "tool-input-error",
-            "toolCallId": call.call_id,
-            "toolName": call.tool_name,
-            "input": call.raw_input if call.raw_input is not None else call.input,
-            "errorText": settled.error_text,
-        }
+        return input_error(call, settled.error_text)
     return tool_error(call.call_id, settled.error_text)
 
 

@@ -177,7 +177,8 @@ class StreamMaker:
         return [{"type": "tool-input-start", **opened} | self.description(), *deltas]
 
     def bad_input(self, opened: dict[str, Any], call: dict[str, Any]) -> Strand:
-        bad = {"type": "tool-input-error", **opened, "input": "{oops", "errorText": "no JSON"}
+        written = self.random.choice((self.object(), {}, "{oops"))  # old servers told the text
+        bad = {"type": "tool-input-error", **opened, "input": written, "errorText": "no JSON"}
         chunks = [bad | self.description()]
         if self.chance(50):
             chunks.append({"type": "tool-output-error", **call, "errorText": "no JSON"})
