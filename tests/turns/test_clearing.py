@@ -92,6 +92,21 @@ class TestErasing:
             await client.send(type="cf_agent_chat_clear")
             await erased(path)
 
+    async def test_who_decided_what_is_erased(self, path):
+        class Careful(Think):
+            @tool(needs_approval=True)
+            async def pay(self, to: str) -> str:
+                """Pays."""
+                return "paid"
+
+        asking = [call("pay", {"to": SECRET}, id="c1")]
+        async with running(Careful, asking, "done", store=SqliteStore(path)) as stage:
+            await stage.agent.run("Pay")
+            await stage.agent.respond_to_approval("c1", approved=False, reason=SECRET)
+            await stage.agent.clear_messages()
+            assert await rows(path, "decisions") == []
+            await erased(path)
+
     async def test_turns_keep_their_ids_status_and_usage(self, path):
         async with running(Secretive, *SCRIPT, store=SqliteStore(path)) as stage:
             await talk(stage)

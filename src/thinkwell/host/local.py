@@ -12,10 +12,10 @@ import msgspec
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation
-from thinkwell.core import json
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.host.client import AgentAddress, Connection, Conversation, FrameSink
 from thinkwell.messages.message import text_of
+from thinkwell.messages.validate import read_stored
 from thinkwell.store.base import Store
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
@@ -134,5 +134,6 @@ async def _awake(activation: Activation, stream: AsyncIterator[bytes]) -> AsyncI
 
 def _title(first: str | None) -> str:
     """The beginning of the first question."""
-    text = "" if first is None else " ".join(text_of(json.loads(first)).split())
+    message = None if first is None else read_stored(first)[0]
+    text = "" if message is None else " ".join(text_of(message).split())
     return text if len(text) <= TITLE_LENGTH else text[: TITLE_LENGTH - 1].rstrip() + "…"

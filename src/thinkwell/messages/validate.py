@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
+from thinkwell.core import json
 from thinkwell.messages.message import Part, UIMessage, is_tool_part
 
 ROLES = ("user", "assistant", "system")
@@ -41,6 +42,33 @@ def check_message(value: Any) -> UIMessage:
     if "metadata" in message and not isinstance(message["metadata"], dict):
         raise ValueError(f"`metadata` of message {message_id!r} must be an object or left out")
     return cast("UIMessage", message)
+
+
+def read_stored(text: str) -> tuple[UIMessage | None, bool]:
+    """The message in a row, and whether it is as it should be.
+
+    Parts that are none are left out, whatever wrote them (an older version, another program, a
+    damaged page): one of them must not cost the rest of the conversation. None: there is no message
+    at all; such a row is skipped, never fatal.
+    """
+    try:
+        value: Any = json.loads(text)
+    except ValueError:
+        return None, False
+    if not isinstance(value, dict):
+        return None, False
+    message = cast("dict[str, Any]", value)
+    parts, metadata = message.get("parts"), message.get("metadata", {})
+    named = isinstance(message.get("id"), str) and isinstance(message.get("role"), str)
+    if not named or not isinstance(parts, list):
+        return None, False
+    sound = [part for part in cast("list[Any]", parts) if _fault(part) is None]
+    if len(sound) == len(cast("list[Any]", parts)) and isinstance(metadata, dict):
+        return cast("UIMessage", message), True
+    kept: dict[str, Any] = {**message, "parts": sound}
+    if not isinstance(metadata, dict):
+        del kept["metadata"]
+    return cast("UIMessage", kept), False
 
 
 def _check_parts(parts: Any, message_id: str) -> None:

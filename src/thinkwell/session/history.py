@@ -9,16 +9,19 @@ read away from the event loop.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
 
 from thinkwell.core import json
 from thinkwell.core.errors import CorruptTreeError
 from thinkwell.messages.message import UIMessage
+from thinkwell.messages.validate import read_stored
 from thinkwell.session.cache import CachedMessage, MessageCache
 from thinkwell.session.head_path import HeadPath, window
 from thinkwell.session.rows import MessageRow, RecentHistory, StoredMessage
 from thinkwell.store.base import Params, Reader, Row, Store
+
+log = logging.getLogger("thinkwell.session")
 
 BATCH_ROWS = 50
 BATCH_BYTES = 4 * 1024 * 1024
@@ -158,12 +161,23 @@ class History:
         params = {**self.scope, "ids": json.dumps([row.id for row in batch])}
         found: dict[int, CachedMessage] = {}
         for row in await self._fetch("message_contents", params, reader, long=long):
-            text: str = row["content"]
-            entry = CachedMessage(row["version"], text, _decode(text))
+            entry = self._entry(row)
             found[row["seq"]] = entry
             if reader is None:  # a transaction may still be rolled back
                 self.cache.put(row["seq"], entry)
         return found
+
+    def _entry(self, row: Row) -> CachedMessage:
+        """The content of a row. What is malformed in it is left out, everywhere, and reported."""
+        text: str = row["content"]
+        message, whole = read_stored(text)
+        if not whole:
+            log.warning(
+                "a stored message is malformed: what can be read of it is used",
+                extra={"action": "history", "agent": self.scope["agent"], "seq": row["seq"]},
+            )
+            text = text if message is None else json.dumps(message)
+        return CachedMessage(row["version"], text, message)
 
     async def _one(self, query: str, params: Params, reader: Reader | None) -> MessageRow | None:
         row = await (self._store if reader is None else reader).fetch_one(query, params)
@@ -197,19 +211,6 @@ def batches(rows: Sequence[MessageRow]) -> Iterator[list[MessageRow]]:
         size += row.bytes
     if batch:
         yield batch
-
-
-def _decode(text: str) -> UIMessage | None:
-    """The message in a row, or None if the row holds none: such a row is skipped, never fatal."""
-    try:
-        value: Any = json.loads(text)
-    except ValueError:
-        return None
-    if not isinstance(value, dict):
-        return None
-    data = cast("dict[str, Any]", value)
-    strings = isinstance(data.get("id"), str) and isinstance(data.get("role"), str)
-    return cast("UIMessage", data) if strings and isinstance(data.get("parts"), list) else None
 
 
 def _stored(row: MessageRow, message: UIMessage, entry: CachedMessage) -> StoredMessage:
