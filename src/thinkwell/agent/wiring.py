@@ -37,7 +37,6 @@ from thinkwell.store.base import Store
 from thinkwell.store.ownership import UNBORN, claim, claim_if_there
 from thinkwell.turn.crowd import Crowd
 from thinkwell.turn.face import Parts
-from thinkwell.turn.places import watched_hook
 from thinkwell.turn.suspects import Suspects
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
@@ -192,7 +191,6 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
     )
     agent.session = await call_user("configure_session", agent.configure_session, session)
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
-    made.hooks.watch(watched_hook)
     hooks = Hooks(made.hooks, around.bus, strict=agent.strict_hooks)
     turns.wire(
         Parts(

@@ -87,7 +87,9 @@ class HookRegistry:
         return self._hooks[event]
 
     def watch(self, watch: Watch) -> None:
-        """Put `watch` around every hook, those to come included."""
+        """Put `watch` around every hook, those to come included; once, however often asked."""
+        if self._watch is not None:
+            return
         self._watch = watch
         for event, hooks in self._hooks.items():
             for hook in hooks:

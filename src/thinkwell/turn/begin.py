@@ -24,6 +24,7 @@ from thinkwell.session.rows import AUTO
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ending import GAVE_UP, Aborted, Ending, Parked, Skipped, StageError
 from thinkwell.turn.history import tell_message
+from thinkwell.turn.places import keep_record
 from thinkwell.turn.resume import judge_attempts, reopen, restore
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step_result import step_blocks
@@ -92,7 +93,7 @@ def _count_stall(turn: RunningTurn) -> None:
     if isinstance(verdict, Spent):
         raise StageError("recovery", TurnError(GAVE_UP))
     incident = verdict.begun(turn.parts.boot, turn.progress)
-    turn.written_places = ()
+    keep_record(turn)
     turn.record = msgspec.structs.replace(record, incident=incident)
 
 

@@ -21,6 +21,12 @@ FIRST_MARKED = 2
 """The first attempt that writes its places down."""
 
 
+def keep_record(turn: RunningTurn) -> None:
+    """Another attempt begins: from now on the agent's hooks are places too."""
+    turn.written_places = ()
+    turn.parts.hooks.registry.watch(watched_hook)
+
+
 @asynccontextmanager
 async def at(turn: RunningTurn, place: str) -> AsyncGenerator[None]:
     """Around code that may take the process down."""

@@ -36,6 +36,7 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import tool_name, tool_parts
 from thinkwell.models.base import Finish
 from thinkwell.turn.ending import Completed
+from thinkwell.turn.places import keep_record
 from thinkwell.turn.running import OutsideAnswer, RunningTurn
 from thinkwell.turn.step_result import finish_from_json, has_result, step_blocks, step_result
 
@@ -104,7 +105,10 @@ async def judge_attempts(turn: RunningTurn) -> Spent | None:
         )
     if isinstance(verdict, Spent):
         return verdict
-    incident = verdict.begun(parts.boot, turn.progress, first=record.attempt == 0)
+    first = record.attempt == 0
+    if not first:
+        keep_record(turn)
+    incident = verdict.begun(parts.boot, turn.progress, first=first)
     turn.record = msgspec.structs.replace(record, incident=incident)
     return None
 
