@@ -275,6 +275,19 @@ def decisions(path: Path) -> list[tuple[Any, ...]]:
         return [(a, t, p and {"id": json.loads(p)["id"]}, c) for a, t, p, c in rows]
 
 
+async def test_what_was_allowed_runs_only_for_those_who_could_have_allowed_it():
+    """The answer waits to go on; whoever lets it go on runs the call in it."""
+    async with office([call("transfer")], "done") as r:
+        ann = await asked(r)
+        await ann.decide(approved=True, autoContinue=False)
+        await ann.until("message_updated")
+        messages = await transcript(r)
+        assert (await post(r, "chat", "bob", {"messages": messages}))[0] == 403
+        assert await ran(r) == []
+        assert (await post(r, "chat", "ann", {"messages": messages}))[0] == 200
+        assert await ran(r) == ["transfer"]
+
+
 async def test_where_nobody_is_known_whoever_may_send_may_approve(tmp_path: Path):
     path = tmp_path / "x.db"
     async with office([call("transfer")], "done", store=path, known=False) as r:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from inspect import isawaitable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -22,6 +22,7 @@ from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
 from thinkwell.journal.turns import TurnRecord, answering_turn
 from thinkwell.messages.message import Part, UIMessage, tool_name
+from thinkwell.messages.waiting import approved_calls
 from thinkwell.tools.tool import Tool, as_tool
 
 log = logging.getLogger("thinkwell.agent")
@@ -50,26 +51,42 @@ async def answer_as_client(
     meant = await _find(turns, answer.tool_call_id)
     if meant is None:
         return False
+    await _demand(turns, meant, asker, "answer" if answer.outcome == "client" else "approve")
+    allowed = msgspec.structs.replace(
+        answer, message_id=meant.message["id"], by=asker.principal, by_client=True
+    )
+    return await turns.answer(allowed, origin=origin)
+
+
+async def demand_approved(turns: Turns, message: UIMessage, asker: Asker) -> None:
+    """Whether they may let a stored answer go on: that runs the calls that were allowed in it.
+
+    Raises `AnswerRefused` unless they could have allowed them themselves.
+    """
+    parts = turns.parts
+    for part in approved_calls(message):
+        turn = await answering_turn(parts.store, parts.owner.agent_id, message["id"])
+        await _demand(turns, Meant(message, part, turn), asker, "approve")
+
+
+async def _demand(
+    turns: Turns, meant: Meant, asker: Asker, action: Literal["answer", "approve"]
+) -> None:
     subject = Subject(
         read_only=asker.read_only,
         asker=None if meant.turn is None else meant.turn.principal,
         request_id=None if meant.turn is None else meant.turn.request_id,
         message_id=meant.message["id"],
-        tool_call_id=answer.tool_call_id,
+        tool_call_id=meant.part["toolCallId"],
         tool_name=tool_name(meant.part),
         input=meant.part.get("input"),
     )
-    action = "answer" if answer.outcome == "client" else "approve"
     try:
         named = await _names(turns, asker.principal, subject)
         subject = msgspec.structs.replace(subject, named=named)
         await demand(turns.parts.agent_ref, action, asker.principal, subject)
     except NotAllowed as refused:
         raise AnswerRefused(subject, meant.message) from refused
-    allowed = msgspec.structs.replace(
-        answer, message_id=meant.message["id"], by=asker.principal, by_client=True
-    )
-    return await turns.answer(allowed, origin=origin)
 
 
 async def _find(turns: Turns, tool_call_id: str) -> Meant | None:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any
 
-from thinkwell.agent.answering import answer_as_client
+from thinkwell.agent.answering import answer_as_client, demand_approved
 from thinkwell.agent.authority import demand
 from thinkwell.agent.chat_request import Asker, ask_as_client, read_client_tools
 from thinkwell.agent.http_body import Refusal
@@ -56,6 +56,7 @@ async def go_on(
         behind = count_steps(stored["parts"]) > count_steps(copy["parts"])
         if behind or _waits(stored):
             return _caught_up(copy, stored)
+        await demand_approved(turns, stored, asker)
         return joined_stream(turns, await _start(turns, copy["id"], asked, asker), copy)
 
 

@@ -147,7 +147,7 @@ def _agent_paths(agent: str) -> _Json:
         f"{agent}/run": _post(
             "Run a turn and wait for its result, or with `wait: false` only accept it",
             _RUN,
-            {200: turn, 202: turn, **dict.fromkeys((400, 413, 415, 503), error)},
+            {200: turn, 202: turn, **dict.fromkeys((400, 403, 409, 413, 415, 429, 503), error)},
         ),
         f"{agent}/run/{{requestId}}": _get(
             "How a turn stands", {200: turn, 404: error}, parameter="requestId"
@@ -186,7 +186,7 @@ _ADDRESS: list[_Json] = [
 
 def _with_door(responses: dict[int, _Json]) -> dict[int, _Json]:
     """What can happen before the agent is asked: always in plain words."""
-    door = dict.fromkeys((400, 401, 403, 413, 503), _text())
+    door = dict.fromkeys((400, 401, 403, 408, 413, 414, 429, 503), _text())
     said = {code: responses.get(code, _text()) for code in door}
     both = {
         code: {**answer, "content": {**answer.get("content", {}), **_text()["content"]}}
