@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, ClassVar
+
+import pytest
 
 from tests.turns.configured import configured
 from tests.turns.support import Stage, part_of, running, untyped
@@ -33,6 +35,11 @@ class Stubborn(Think):
         if self.error is not None:
             raise self.error
         return "done after all"
+
+    @tool
+    async def quick(self) -> str:
+        """Does nothing."""
+        return "done"
 
     @tool
     def blocks(self) -> str:
@@ -130,7 +137,7 @@ class TestTools:
 
     async def test_9_12_a_tool_that_ignores_its_limit_is_left_behind_and_the_model_goes_on(self):
         class Limited(Stubborn):
-            time_limits = {"tool": 0.01}
+            time_limits: ClassVar[Any] = {"tool": 0.01}
 
         async with running(Limited, [call("holds")], "went on") as stage:
             assert (await stage.agent.run("hi")).text == "went on"
@@ -199,3 +206,112 @@ class TestThreads:
 async def test_8_1_the_limit_of_one_turn_leaves_a_tool_behind_too():
     async with configured({"timeout": {"tool": 0.01}}, "ok") as stage:
         assert (await stage.agent.run("hi")).text == "ok"
+
+
+EVENTS = ("on_turn_start", "before_turn", "before_step", "on_chunk", "on_step_finish")
+OF_TOOLS = ("before_tool_call", "on_tool_result", "after_tool_call")
+
+
+class TestHooks:
+    @pytest.mark.parametrize("event", [*EVENTS, *OF_TOOLS])
+    async def test_a_hook_that_ignores_the_stop_is_left_behind_and_the_turn_settles(
+        self, event: str
+    ):
+        async with running(Stubborn, [call("quick")], "ok", "ok", "ok") as stage:
+
+            async def holds(_: Any) -> None:
+                stage.agent.began.set()
+                await stage.agent.hold()
+
+            dispose = untyped(stage).add_hook(event, holds, name="holds")
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.began.wait()
+            assert await stage.agent.cancel_chat()
+            result = await turn
+            assert result.status == "aborted"
+            assert untyped(stage)._turns.tasks.left_behind == 1
+            assert stage.fields("hook:left_behind")[0]["hook"] == "holds"
+            dispose()
+            stored = await stage.messages()
+            stage.agent.go_on.set()
+            while untyped(stage)._turns.tasks.left_behind:
+                await asyncio.sleep(0.001)
+            assert await stage.messages() == stored
+            assert (await stage.agent.run("more")).status == "completed"
+
+    @pytest.mark.parametrize("event", ["before_turn", "on_chunk", "before_tool_call"])
+    async def test_a_hook_that_hangs_heeds_the_stop(self, event: str):
+        async with running(Stubborn, [call("quick")], "ok") as stage:
+
+            async def hangs(_: Any) -> None:
+                stage.agent.began.set()
+                await stage.agent.go_on.wait()
+
+            untyped(stage).add_hook(event, hangs)
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.began.wait()
+            await stage.agent.cancel_chat()
+            assert (await turn).status == "aborted"
+            assert untyped(stage)._turns.tasks.left_behind == 0
+
+    async def test_8_1_an_observer_over_its_limit_is_reported_and_the_turn_goes_on(self):
+        class Limited(Stubborn):
+            time_limits: ClassVar[Any] = {"hook": 0.02}
+
+        async with running(Limited, "ok") as stage:
+
+            async def hangs(_: Any) -> None:
+                await stage.agent.go_on.wait()
+
+            stage.agent.add_hook("on_step_finish", hangs, name="slow")
+            assert (await stage.agent.run("hi")).text == "ok"
+            (report,) = stage.fields("hook:error")
+            assert (report["hook"], str(report["error"])) == (
+                "slow",
+                "slow took longer than 0.02 seconds.",
+            )
+
+    async def test_8_1_an_interceptor_over_its_limit_fails_the_turn(self):
+        async with configured({"timeout": {"hook": 0.02}}, "never") as stage:
+
+            async def hangs(_: Any) -> None:
+                await asyncio.Event().wait()
+
+            stage.agent.add_hook("before_step", hangs, name="slow")
+            result = await stage.agent.run("hi")
+            assert (result.status, "slow took longer" in (result.error or "")) == ("error", True)
+
+    async def test_an_observer_that_ignores_its_limit_too_fails_the_turn(self):
+        class Limited(Stubborn):
+            time_limits: ClassVar[Any] = {"hook": 0.02}
+
+        async with running(Limited, "ok", "ok") as stage:
+
+            async def holds(_: Any) -> None:
+                await stage.agent.hold()
+
+            dispose = stage.agent.add_hook("on_step_finish", holds, name="stuck")
+            result = await stage.agent.run("hi")
+            assert (result.status, "stuck took longer" in (result.error or "")) == ("error", True)
+            dispose()
+            assert (await stage.agent.run("more")).status == "completed"
+            stage.agent.go_on.set()
+
+    @pytest.mark.parametrize("event", ["on_chat_response", "on_chat_done", "on_chat_error"])
+    async def test_a_hook_of_the_end_that_hangs_does_not_keep_the_caller(self, event: str):
+        class Limited(Stubborn):
+            time_limits: ClassVar[Any] = {"hook": 0.02}
+
+        step: Any = ValueError("no") if event == "on_chat_error" else "ok"
+        async with running(Limited, step) as stage:
+            stage.agent.max_retries = 0
+
+            async def holds(*_: Any) -> None:
+                await stage.agent.hold()
+
+            untyped(stage).add_hook(event, holds, name="stuck")
+            result = await stage.agent.run("hi")
+            assert result.status == ("error" if event == "on_chat_error" else "completed")
+            assert untyped(stage)._turns.tasks.left_behind == 1
+            assert "left behind" in str(stage.fields("hook:error")[0]["error"])
+            stage.agent.go_on.set()

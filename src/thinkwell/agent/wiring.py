@@ -25,7 +25,7 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import CLOSING, TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_user
-from thinkwell.hooks.dispatch import Hooks
+from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turn_log import Owner
@@ -37,6 +37,7 @@ from thinkwell.store.base import Store
 from thinkwell.store.ownership import UNBORN, claim, claim_if_there
 from thinkwell.turn.crowd import Crowd
 from thinkwell.turn.face import Parts
+from thinkwell.turn.limits import limits_of
 from thinkwell.turn.suspects import Suspects
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
@@ -191,7 +192,13 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
     )
     agent.session = await call_user("configure_session", agent.configure_session, session)
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
-    hooks = Hooks(made.hooks, around.bus, strict=agent.strict_hooks)
+    limits = limits_of(agent.time_limits)
+    hooks = Hooks(
+        made.hooks,
+        around.bus,
+        strict=agent.strict_hooks,
+        limits=HookLimits(hook=limits.hook, grace=agent.cancel_grace, keep=turns.tasks.keep),
+    )
     turns.wire(
         Parts(
             agent=agent,
@@ -210,6 +217,7 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
             crowd=around.crowd,
             scopes=made.scopes,
             tasks=turns.tasks,
+            limits=limits,
             in_thread=partial(around.threads.run, owner.agent_id),
             sleep=around.sleep,
             resolve_model=around.models.resolve,

@@ -18,6 +18,7 @@ from typing import Any
 
 from thinkwell.core.errors import AbortTurn, FailTurn, UserCodeError
 from thinkwell.core.tasks import is_cancelled
+from thinkwell.core.visits import visit
 
 log = logging.getLogger("thinkwell.user_code")
 
@@ -77,4 +78,4 @@ async def call_user(what: str, function: Callable[..., Any], *arguments: Any) ->
     """Call user code that may be async."""
     with contained(what):
         value = function(*arguments)
-        return await value if isawaitable(value) else value
+        return await visit(what, value) if isawaitable(value) else value

@@ -19,7 +19,9 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError, UserCodeError
+from thinkwell.core.tasks import LeftBehindError, StoppedError, forsake, run_apart
 from thinkwell.core.user_code import as_exception, contained
+from thinkwell.core.visits import visit
 from thinkwell.hooks.answers import (
     Allow,
     Block,
@@ -71,13 +73,29 @@ class Recovered(msgspec.Struct, frozen=True):
     result: Any
 
 
+class HookLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a hook of the end may take, and who keeps one that ignores it."""
+
+    hook: float | None = None
+    grace: float = 0.0
+    keep: Callable[[asyncio.Task[Any]], None] = forsake
+
+
 class Hooks:
     """Calls the hooks of one agent."""
 
-    def __init__(self, registry: HookRegistry, bus: EventBus, *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        registry: HookRegistry,
+        bus: EventBus,
+        *,
+        strict: bool = False,
+        limits: HookLimits | None = None,
+    ) -> None:
         self.registry = registry
         self.strict = strict
         self._bus = bus
+        self._limits = limits or HookLimits()
 
     # Observers
 
@@ -89,7 +107,7 @@ class Hooks:
             try:
                 answer = hook.call(context)
                 if answer is not None and isawaitable(answer):
-                    await _within(hook, answer)
+                    await visit(hook.name, answer, hook.timeout)
             except BaseException as error:  # noqa: BLE001 - an observer never breaks a turn
                 self._isolate(event, hook, as_exception(error, hook.name))
 
@@ -100,7 +118,7 @@ class Hooks:
                 try:
                     answer = hook.call(context)
                     if answer is not None and isawaitable(answer):
-                        await _within(hook, answer)
+                        await self._apart(hook, answer)
                 except (AbortTurn, FailTurn) as error:  # they come too late
                     self.report(event, hook, error)
                 except BaseException as error:  # noqa: BLE001 - the turn has ended
@@ -249,12 +267,27 @@ class Hooks:
     ) -> object:
         try:
             arguments = (context,) if hook.only_context else (error, context)
-            return await _call(hook, *arguments)
+            with contained(hook.name):
+                answer = hook.call(*arguments)
+            return await self._apart(hook, answer) if isawaitable(answer) else answer
         except (AbortTurn, FailTurn) as failure:  # they come too late
             self.report(event, hook, failure)
         except Exception as failure:  # noqa: BLE001 - the turn ends as it would have
             self.report(event, hook, failure)
         return None
+
+    async def _apart(self, hook: Hook, answer: Awaitable[object]) -> object:
+        """Wait for a hook of the end: nobody could go on in its place, so it has its own task."""
+        limit = self._limits.hook if hook.timeout is None else hook.timeout
+        grace = self._limits.grace
+        try:
+            return await run_apart(_awaited(hook, answer), name=hook.name, limit=limit, grace=grace)
+        except StoppedError:
+            ignores = ""
+        except LeftBehindError as left:
+            self._limits.keep(left.task)
+            ignores = " and is left behind"
+        raise TimeoutError(f"{hook.name} took longer than {limit:g} seconds{ignores}.")
 
     def report(self, event: str, hook: Hook, error: BaseException) -> None:
         """Say that a hook failed without failing the turn."""
@@ -270,20 +303,12 @@ class Hooks:
 async def _call(hook: Hook, *arguments: object) -> object:
     with contained(hook.name):
         answer: object = hook.call(*arguments)
-        return await _within(hook, answer) if isawaitable(answer) else answer
+        return await visit(hook.name, answer, hook.timeout) if isawaitable(answer) else answer
 
 
-async def _within(hook: Hook, answer: Awaitable[object]) -> object:
-    if hook.timeout is None:
+async def _awaited(hook: Hook, answer: Awaitable[object]) -> object:
+    with contained(hook.name):
         return await answer
-    limit = asyncio.timeout(hook.timeout)
-    try:
-        async with limit:
-            return await answer
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        raise TimeoutError(f"{hook.name} took longer than {hook.timeout:g} seconds.") from error
 
 
 def _with_request(context: StepContext, request: ModelRequest) -> StepContext:

@@ -26,6 +26,7 @@ from thinkwell.store.base import Store
 from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.crowd import Crowd
+from thinkwell.turn.limits import TimeLimits
 from thinkwell.turn.suspects import Suspects
 
 
@@ -125,6 +126,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     scopes: ScopeRegistry
     tasks: TaskOwner
     """Runs and keeps what outlives its turn."""
+    limits: TimeLimits
+    """What the agent's `time_limits` say."""
     in_thread: Callable[..., Awaitable[Any]]
     """Runs a sync tool beside the event loop."""
     sleep: Callable[[float], Awaitable[object]]

@@ -89,7 +89,7 @@ class RunningTurn:
         self.signal = signal
         self.extra_tools = extra_tools or {}
         """Tools that the caller brought for this turn only."""
-        self.settings = TurnSettings()
+        self.settings = TurnSettings(limits=parts.limits)
         """How this turn runs; the real ones come with assembly."""
         self.active = True
         """False once the slot is free: from then on, code started here may wait for other turns."""

@@ -19,6 +19,7 @@ from thinkwell.core.errors import (
     ToolTimeoutError,
 )
 from thinkwell.core.tasks import UNWIND, LeftBehindError, StoppedError, run_apart
+from thinkwell.core.visits import current_guard
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.ledger import (
@@ -119,7 +120,7 @@ class _Work:
         try:
             with turn.signal.future() as stop:
                 return await run_apart(
-                    running,
+                    _unguarded(running),
                     name=f"tool {self._tool_name!r}",
                     stop=stop,
                     limit=None if limit is None else limit + max(grace, UNWIND),
@@ -175,6 +176,12 @@ class _Work:
             tool_name=self._tool_name,
             error=error,
         )
+
+
+async def _unguarded(running: Coroutine[Any, Any, Any]) -> Any:
+    """A tool has its own limit, and can be left behind alone."""
+    current_guard.set(None)
+    return await running
 
 
 def _limited(turn: RunningTurn, tool: Tool) -> Tool:

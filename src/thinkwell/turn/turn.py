@@ -25,6 +25,7 @@ from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import ASSEMBLE
 from thinkwell.turn.approved import run_approved_calls
 from thinkwell.turn.assemble import assemble
+from thinkwell.turn.attend import attend
 from thinkwell.turn.begin import begin, begin_again
 from thinkwell.turn.ending import Aborted, Ending, Failed, StageError, StalledError, TurnOutcome
 from thinkwell.turn.places import at
@@ -44,7 +45,7 @@ async def run_turn(ticket: Ticket, turn: RunningTurn) -> TurnOutcome:
     token = current_turn.set(turn)
     said = log_fields.set({"agent": turn.parts.owner.agent_id, "turn": turn.record.request_id})
     try:
-        ending = await run_attempt(ticket, turn)
+        ending = await attend(turn, run_attempt(ticket, turn))
         return await settle(turn, ending)
     finally:
         turn.active = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thinkwell.core.errors import ConfigurationError
-from thinkwell.turn.settings import TimeLimits, limits_of
+from thinkwell.turn.limits import TimeLimits, limits_of
 
 
 def test_the_figures_are_fixed():

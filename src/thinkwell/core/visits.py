@@ -1,0 +1,151 @@
+"""Waiting for user code on a turn's path: hooks, overrides, predicates (DESIGN §8.16).
+
+It runs in the turn's own task, because a task for each hook of each delta would cost more than the
+delta. So it can be cancelled, by a stop or by its limit, but not left alone: when it ignores that,
+the guard is told that the whole attempt is lost, and whoever waits for the attempt goes on without
+it. An attempt that is lost never gets past the code it is stuck in: leaving it raises
+`CancelledError`, so nothing more is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import ContextVar
+from types import CoroutineType, TracebackType, coroutine
+from typing import Any, cast
+
+from thinkwell.core.errors import AbortTurn
+from thinkwell.core.signal import AbortSignal
+from thinkwell.core.tasks import UNWIND
+
+Lost = Callable[[str, float | None], None]
+"""Told what ignores its cancel, and the limit it ran over, None if it was stopped."""
+
+
+class Guard:
+    """What holds for user code inside one attempt of a turn."""
+
+    def __init__(
+        self,
+        signal: AbortSignal,
+        *,
+        limit: Callable[[], float | None],
+        grace: float,
+        lost: Lost,
+    ) -> None:
+        self.signal = signal
+        self.limit = limit
+        self.grace = grace
+        self.lost = lost
+
+
+current_guard: ContextVar[Guard | None] = ContextVar("current_guard", default=None)
+"""The guard of the attempt inside which the current code runs, if any."""
+
+_OUTSIDE = Guard(AbortSignal(), limit=lambda: None, grace=0.0, lost=lambda _what, _limit: None)
+
+
+async def visit(what: str, answer: Awaitable[Any], limit: float | None = None) -> Any:
+    """Wait for what user code gave, at most `limit` seconds, else as long as the guard says."""
+    guard = current_guard.get()
+    if guard is None:
+        if limit is None:
+            return await answer
+        guard = _OUTSIDE
+    if type(answer) is CoroutineType:
+        return await _drive(guard, what, cast("Coroutine[Any, Any, Any]", answer), limit)
+    with _Visit(guard, what, limit):
+        return await answer
+
+
+@coroutine
+def _drive(
+    guard: Guard, what: str, work: Coroutine[Any, Any, Any], limit: float | None
+) -> Generator[Any, Any, Any]:
+    """`await work`, watched only from the moment it really has to wait."""
+    try:
+        waits_for = work.send(None)
+    except StopIteration as end:
+        return end.value
+    with _Visit(guard, what, limit):
+        while True:
+            try:
+                try:
+                    got = yield waits_for
+                except BaseException as error:  # noqa: BLE001 - it is for the work
+                    waits_for = work.throw(error)
+                else:
+                    waits_for = work.send(got)
+            except StopIteration as end:
+                return end.value
+
+
+class _Visit:
+    """The time between entering user code and leaving it."""
+
+    __slots__ = (
+        "_before",
+        "_cancelled",
+        "_dispose",
+        "_guard",
+        "_limit",
+        "_lost",
+        "_task",
+        "_timer",
+        "_what",
+    )
+
+    def __init__(self, guard: Guard, what: str, limit: float | None) -> None:
+        self._guard = guard
+        self._what = what
+        self._limit = guard.limit() if limit is None else limit
+        self._timer: asyncio.Handle | None = None
+        self._cancelled = False
+        self._lost = False
+
+    def __enter__(self) -> None:
+        self._task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._before = self._task.cancelling()
+        if self._limit is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._limit, self._cancel)
+        self._dispose = self._guard.signal.add_listener(self._stop_soon)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._dispose()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._lost:
+            raise asyncio.CancelledError from error
+        others = self._task.uncancel() if self._cancelled else self._task.cancelling()
+        if others > self._before:
+            raise asyncio.CancelledError from error  # somebody else's, which it may have swallowed
+        if self._cancelled:
+            signal = self._guard.signal
+            if signal.aborted:
+                raise AbortTurn(signal.reason or "aborted") from None
+            raise TimeoutError(f"{self._what} took longer than {self._limit:g} seconds.") from error
+
+    def _stop_soon(self, _reason: str) -> None:
+        # A moment at least: whoever asks for the stop may be the code that is visited.
+        if self._timer is not None:
+            self._timer.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(max(self._guard.grace, UNWIND), self._cancel)
+
+    def _cancel(self) -> None:
+        if not self._cancelled:
+            self._cancelled = True
+            self._task.cancel()
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(max(self._guard.grace, UNWIND), self._lose)
+
+    def _lose(self) -> None:
+        self._lost = True
+        self._guard.lost(self._what, None if self._guard.signal.aborted else self._limit)
