@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from thinkwell.session.session import Session
     from thinkwell.tools.context import ToolContext
     from thinkwell.tools.output import Output
+    from thinkwell.tools.reconcile import Done, NotDone
     from thinkwell.tools.scope import Scope
     from thinkwell.tools.stopping import has_tool_call, step_count_is
     from thinkwell.tools.tool import Tool, tool
@@ -66,6 +67,7 @@ _HOMES = {
     "ChatResponse": "hooks.contexts",
     "ChunkContext": "hooks.contexts",
     "Connection": "agent.connection",
+    "Done": "tools.reconcile",
     "Fail": "hooks.answers",
     "FailTurn": "core.errors",
     "HttpRequest": "wire.http",
@@ -74,6 +76,7 @@ _HOMES = {
     "MessageContext": "hooks.contexts",
     "Model": "models.base",
     "ModelResponse": "hooks.contexts",
+    "NotDone": "tools.reconcile",
     "Output": "tools.output",
     "Principal": "core.principal",
     "ResponseContext": "hooks.contexts",
@@ -123,6 +126,7 @@ __all__ = [
     "ChatResponse",
     "ChunkContext",
     "Connection",
+    "Done",
     "Fail",
     "FailTurn",
     "HttpRequest",
@@ -131,6 +135,7 @@ __all__ = [
     "MessageContext",
     "Model",
     "ModelResponse",
+    "NotDone",
     "Output",
     "Principal",
     "ResponseContext",

@@ -132,3 +132,17 @@ async def test_the_tokens_of_a_step_are_counted_across_a_crash(world: World):
     turn = turn_of(world, "r1")
     assert turn is not None
     assert (turn["steps"], '"outputTokens":2' in turn["usage"]) == (2, True)
+
+
+@pytest.mark.parametrize("point", ["c7", "c8"])
+async def test_a_later_turn_that_asks_for_the_same_does_not_run_it_again(world: World, point: str):
+    asked = question("once")["r1"]
+    await crash(world, point, {"r1": asked})
+    server = await world.start()
+    await settled(world, "r1")
+    before = len(world.effects(NOTE))
+    async with client_of(server, AGENT) as client:
+        await client.ask(asked, request="r2")
+        await settled(world, "r2")
+    assert len(world.effects(NOTE)) == before <= 1
+    assert any("outcome is unknown" in body for body in stored_stream(world, "r2"))

@@ -30,6 +30,7 @@ from thinkwell.agent.history_view import HistoryView
 from thinkwell.agent.inputs import MessageInput, as_messages, is_empty
 from thinkwell.agent.interactions import approval_answer, result_answer
 from thinkwell.agent.lifecycle import Lifecycle
+from thinkwell.agent.outcomes import ToolOutcomes
 from thinkwell.agent.plugins import Cleanup, use
 from thinkwell.agent.registration import Registration
 from thinkwell.agent.tail import end_chunks
@@ -53,7 +54,7 @@ DEFAULT_PROMPT = (
 )
 
 
-class Think(Lifecycle, Registration, ClientCalls, Agent):
+class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
     """A chat agent whose turns are durable. Name a `model`; everything else has a default."""
 
     model: ClassVar[Any] = None

@@ -228,13 +228,18 @@ class ToolOutputError(ToolError):
 
 
 class ToolOutcomeUnknownError(ToolError):
-    """The process stopped while the tool ran; whether it took effect is not known."""
+    """The tool was cut off while it ran; whether it took effect is not known."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"The process stopped while {name!r} was running, so its outcome is unknown. "
+    def __init__(self, name: str, *, earlier: bool = False) -> None:
+        text = (
+            f"An earlier call of {name!r} with the same input was cut off while it ran, and its "
+            "outcome is unknown. This call was not run, because it might do the same twice. "
+            "Find out another way whether it took effect, or tell the user; do not call it again."
+            if earlier
+            else f"The process stopped while {name!r} was running, so its outcome is unknown. "
             "It was not run again, because it is not declared safe to repeat."
         )
+        super().__init__(text)
         self.name = name
 
 

@@ -2,22 +2,25 @@
 chunk.
 
 A settled call never runs again. A call that was claimed and not settled has an unknown outcome; the
-tool's effect class decides (spec/04 §15.1). If it may not be repeated, its row stays open for the
-rest of the turn: asking for the same again does not make it safe.
+tool's effect class decides (spec/04 §15.1). If it may not be repeated, its row stays open, for the
+whole conversation and not only for its turn: asking for the same again does not make it safe. A
+clear forgets it, and somebody who knows what came of it can say so (`resolve_call`).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from thinkwell.core import json
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.store.base import Reader, Transaction
+from thinkwell.store.base import Reader, Row, Transaction
 
+LATE = "late"
+"""The outcome of a call that ended when its turn no longer waited: nobody was told."""
 Outcome = str
 """How a call ended: one of the outcomes of `hooks/contexts.py`."""
 
@@ -25,6 +28,7 @@ Outcome = str
 class LedgerRow(msgspec.Struct, frozen=True, kw_only=True):
     """One tool call of a turn."""
 
+    turn: str
     call_id: str
     tool_name: str
     input: dict[str, Any]
@@ -54,13 +58,37 @@ def idempotency_key(root: str, tool: str, call_input: dict[str, Any], occurrence
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def is_open(rows: Iterable[LedgerRow], tool: str, call_input: dict[str, Any]) -> bool:
-    """Whether the same call was begun before and nobody knows what came of it."""
+async def open_calls(
+    reader: Reader, agent_id: str, tool: str, call_input: dict[str, Any]
+) -> list[LedgerRow]:
+    """Earlier calls of the same with an outcome that is unknown, or that nobody was told."""
     wanted = json.canonical(call_input)
-    return any(
-        not row.settled and row.tool_name == tool and json.canonical(row.input) == wanted
-        for row in rows
+    rows = await reader.fetch_all("open_calls", {"agent": agent_id, "tool": tool})
+    found = [_row(row) for row in rows]
+    return [row for row in found if json.canonical(row.input) == wanted]
+
+
+async def close_call(
+    tx: Transaction, agent_id: str, row: LedgerRow, *, output: Any, error: str | None, now: float
+) -> None:
+    """What came of an open call is known now, and told."""
+    outcome = "executed" if error is None else "errored"
+    fields = {"agent": agent_id, "turn": row.turn, "call_id": row.call_id, "settled_at": now}
+    text = json.dumps(output)
+    await tx.execute("close_call", {**fields, "outcome": outcome, "output": text, "error": error})
+
+
+async def resolve_call(
+    tx: Transaction, agent_id: str, call_id: str, *, output: Any, error: str | None, now: float
+) -> bool:
+    """Somebody outside says what came of an open call. False if none is open with that id."""
+    fields = {"agent": agent_id, "call_id": call_id, "settled_at": now}
+    text = json.dumps(output)
+    outcome = LATE if error is None else "errored"
+    changed = await tx.execute(
+        "resolve_call", {**fields, "outcome": outcome, "output": text, "error": error}
     )
+    return changed > 0
 
 
 async def claim_call(tx: Transaction, record: TurnRecord, claim: Claim, *, now: float) -> None:
@@ -119,18 +147,20 @@ async def read_ledger(reader: Reader, record: TurnRecord) -> dict[str, LedgerRow
     rows = await reader.fetch_all(
         "calls_of_turn", {"agent": record.agent_id, "turn": record.request_id}
     )
-    return {
-        row["call_id"]: LedgerRow(
-            call_id=row["call_id"],
-            tool_name=row["tool_name"],
-            input=json.loads(row["input"]),
-            effect=row["effect"],
-            idempotency_key=row["idempotency_key"],
-            step=row["step"],
-            settled=row["status"] == "settled",
-            outcome=row["outcome"],
-            output=None if row["output"] is None else json.loads(row["output"]),
-            error=row["error"],
-        )
-        for row in rows
-    }
+    return {row["call_id"]: _row(row) for row in rows}
+
+
+def _row(row: Row) -> LedgerRow:
+    return LedgerRow(
+        turn=row["turn"],
+        call_id=row["call_id"],
+        tool_name=row["tool_name"],
+        input=json.loads(row["input"]),
+        effect=row["effect"],
+        idempotency_key=row["idempotency_key"],
+        step=row["step"],
+        settled=row["status"] == "settled",
+        outcome=row["outcome"],
+        output=None if row["output"] is None else json.loads(row["output"]),
+        error=row["error"],
+    )

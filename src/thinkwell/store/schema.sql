@@ -128,6 +128,7 @@ CREATE TABLE tool_calls (
     settled_at DOUBLE PRECISION,
     PRIMARY KEY (agent, turn, call_id)
 );
+CREATE INDEX tool_calls_open ON tool_calls (agent, tool_name) WHERE settled_at IS NULL OR outcome = 'late';
 
 -- One row per start of the process: whether it lived for a while, whether its stop was planned.
 CREATE TABLE boots (

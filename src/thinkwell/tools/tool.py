@@ -26,6 +26,7 @@ from thinkwell.tools.context import ToolContext
 from thinkwell.tools.docstring import summary
 from thinkwell.tools.model_output import ToModelOutput
 from thinkwell.tools.pydantic_ai_tool import is_pydantic_ai_tool, read_pydantic_ai_tool
+from thinkwell.tools.reconcile import Reconcile
 from thinkwell.tools.schema import (
     SignatureSchema,
     Validator,
@@ -69,6 +70,8 @@ class Tool:
     """Whether somebody has to allow a call first; a function of the validated input decides."""
     approvers: Approvers | None = None
     """Who may approve or answer its calls, instead of whoever asked; None: the agent decides."""
+    reconcile: Reconcile | None = None
+    """Says what came of an earlier call with an unknown outcome; None leaves it unknown."""
     to_model_output: ToModelOutput | None = None
     """What the model reads of a stored output, if not the output itself."""
     enabled: Callable[[], bool] | None = None
@@ -112,6 +115,7 @@ class ToolOptions(TypedDict, total=False):
     timeout: float | None
     needs_approval: NeedsApproval
     approvers: Approvers | None
+    reconcile: Reconcile | None
     to_model_output: ToModelOutput | None
     enabled: Callable[[], bool] | None
     title: str | None
@@ -129,6 +133,7 @@ class _Mark:
     inline: bool = False
     needs_approval: NeedsApproval = False
     approvers: Approvers | None = None
+    reconcile: Reconcile | None = None
     to_model_output: ToModelOutput | None = None
     enabled: Callable[[], bool] | None = None
     title: str | None = None
@@ -308,6 +313,7 @@ def _make(
         blocking=_is_blocking(function, inline=mark.inline),
         needs_approval=mark.needs_approval,
         approvers=mark.approvers,
+        reconcile=mark.reconcile,
         to_model_output=mark.to_model_output,
         enabled=mark.enabled,
         title=mark.title,

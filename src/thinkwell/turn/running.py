@@ -67,6 +67,8 @@ class RunningTurn:
     """Where the turn is, as far as it keeps a record of it (`places.py`)."""
     written_places: tuple[str, ...] = ()
     """What of that its row says."""
+    open_text: str | None = None
+    """A text part left open by a crash, which the next text goes on with."""
     forgotten = False
     """What was answered could not be stored and was dropped."""
     stored = False
@@ -111,12 +113,12 @@ class RunningTurn:
         """How often a structured output was refused."""
         self.authorization: Any = True
         """What `authorize_turn` said."""
-        self.open_text: str | None = None
-        """A text part left open by a crash, which the next text goes on with."""
         self.interrupted = False
         """Whether a crash left the step `step_number` open."""
         self.ledger: Mapping[str, LedgerRow] = {}
         """What earlier attempts recorded of tool calls, by call id."""
+        self.running_calls: set[str] = set()
+        """Calls of this attempt that run, or have a result on its way to the ledger."""
         self.answer_known = not record.continuation
         """Whether `fold` holds the whole answer: a continuation has to read it first."""
         self.interrupted_finish: Finish | None = None

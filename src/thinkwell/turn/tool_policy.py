@@ -126,12 +126,14 @@ def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | Non
         if row.outcome == "late":  # it ended after it was left behind, before a crash
             outcome = "executed" if error is None else "errored"
         return Settled(outcome=outcome, input=row.input, tool=tool, output=row.output, error=error)
-    return None if tool.effect in REPEATABLE else unknown_outcome(tool, call.input)
+    if tool.effect in REPEATABLE or tool.reconcile is not None:
+        return None  # it is asked before the tool runs
+    return unknown_outcome(tool, call.input)
 
 
-def unknown_outcome(tool: Tool, call_input: dict[str, Any]) -> Settled:
-    """The process died while the tool ran, and it may not be repeated."""
-    error = ToolOutcomeUnknownError(tool.name)
+def unknown_outcome(tool: Tool, call_input: dict[str, Any], *, earlier: bool = False) -> Settled:
+    """The tool was cut off while it ran, now or in an `earlier` call, and may not be repeated."""
+    error = ToolOutcomeUnknownError(tool.name, earlier=earlier)
     return Settled(outcome="errored", input=call_input, tool=tool, error=error)
 
 

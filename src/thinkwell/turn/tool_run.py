@@ -26,7 +26,6 @@ from thinkwell.journal.ledger import (
     Claim,
     claim_call,
     idempotency_key,
-    is_open,
     settle_call,
 )
 from thinkwell.messages.chunks import tool_output
@@ -34,11 +33,12 @@ from thinkwell.messages.message import tool_name, tool_parts
 from thinkwell.tools.execute import run_tool
 from thinkwell.tools.tool import Tool
 from thinkwell.tools.truncation import limit_output
+from thinkwell.turn.earlier_calls import earlier_outcome
 from thinkwell.turn.pending_call import PendingCall, introduction
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step import Step
 from thinkwell.turn.tool_context import tool_context
-from thinkwell.turn.tool_policy import REPEATABLE, Ready, Settled, unknown_outcome
+from thinkwell.turn.tool_policy import REPEATABLE, Ready, Settled
 
 
 async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready) -> Settled:
@@ -47,8 +47,10 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
     if turn.signal.aborted:
         error = ToolError(f"Stopped before it ran: {turn.signal.reason}")
         return Settled(outcome="aborted", input=ready.input, tool=tool, error=error)
-    if tool.effect not in REPEATABLE and is_open(turn.ledger.values(), tool.name, ready.input):
-        return unknown_outcome(tool, ready.input)
+    if tool.effect not in REPEATABLE:
+        known = await earlier_outcome(turn, call, ready)
+        if known is not None:
+            return known
     claim = Claim(
         call_id=call.call_id,
         tool_name=tool.name,
@@ -57,12 +59,19 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
         idempotency_key=_key(turn, call, ready),
         step=step.number,
     )
-    await parts.commits.insist(
-        parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
-    )
-    crash_here("c7")
-    settled = await _run(turn, step, call, ready, key=claim.idempotency_key)
-    crash_here("c8")
+    turn.running_calls.add(call.call_id)
+    try:
+        await parts.commits.insist(
+            parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
+        )
+        crash_here("c7")
+        settled = await _run(turn, step, call, ready, key=claim.idempotency_key)
+        crash_here("c8")
+    except BaseException:
+        turn.running_calls.discard(call.call_id)
+        raise
+    if settled.open:  # left behind: nobody knows what comes of it
+        turn.running_calls.discard(call.call_id)
     return settled
 
 

@@ -21,6 +21,25 @@ WHERE agent = :agent AND turn = :turn AND call_id = :call_id AND status = 'pendi
 -- Every call of one agent (clear).
 DELETE FROM tool_calls WHERE agent = :agent;
 
+-- name: open_calls
+-- Calls of one tool whose outcome is unknown, or came when nobody waited for it any more.
+SELECT * FROM tool_calls
+WHERE agent = :agent AND tool_name = :tool AND (settled_at IS NULL OR outcome = 'late')
+ORDER BY claimed_at, call_id;
+
+-- name: close_call
+-- Somebody knows what came of an open call.
+UPDATE tool_calls SET status = 'settled', outcome = :outcome, output = :output, error = :error,
+                      settled_at = :settled_at
+WHERE agent = :agent AND turn = :turn AND call_id = :call_id
+  AND (settled_at IS NULL OR outcome = 'late');
+
+-- name: resolve_call
+-- The same, by whoever knows only the call's id.
+UPDATE tool_calls SET status = 'settled', outcome = :outcome, output = :output, error = :error,
+                      settled_at = :settled_at
+WHERE agent = :agent AND call_id = :call_id AND settled_at IS NULL;
+
 -- name: calls_of_turn
 -- All calls of one turn.
 SELECT * FROM tool_calls WHERE agent = :agent AND turn = :turn ORDER BY claimed_at, call_id;
