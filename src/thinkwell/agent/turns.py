@@ -142,6 +142,7 @@ class Turns:
     async def _line_up(self, ticket: Ticket, origin: str | None) -> None:
         self.live.accepted(ticket.record, origin)
         ticket.crossed = ticket.crossed or self.busy
+        ticket.pause(self.parts.clock)
         self._queue.put(ticket)
         try:
             if not ticket.record.continuation:
@@ -384,9 +385,7 @@ class Turns:
         """How long a debounced turn must still wait; one that was stopped waits for nothing."""
         record = ticket.record
         over = ticket.controller.signal.aborted or record.generation != self._queue.generation
-        if record.not_before is None or over:
-            return 0.0
-        return record.not_before - self.parts.clock.now()
+        return 0.0 if over else ticket.pause(self.parts.clock)
 
     def _cancel_soon(self, ticket: Ticket, reason: str) -> None:
         self._abort(ticket, reason)

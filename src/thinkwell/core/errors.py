@@ -125,12 +125,18 @@ class ModelError(TurnError):
         status: int | None = None,
         body: str = "",
         retryable: bool = False,
+        retry_after: float | None = None,
+        cut: bool = False,
     ) -> None:
         super().__init__(message)
         self.provider = provider
         self.status = status
         self.body = body
         self.retryable = retryable
+        self.retry_after = retry_after
+        """Seconds after which the provider wants to be asked again, if it said so."""
+        self.cut = cut
+        """The answer broke off: a lost connection, not something the provider said."""
 
 
 class ModelTimeoutError(ModelError):

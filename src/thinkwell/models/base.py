@@ -75,6 +75,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the schema is called there."""
     headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """Extra HTTP headers for the provider."""
+    connect_timeout: float | None = 15.0
+    """Seconds until the provider must have taken the connection; None means no limit."""
     provider_options: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Extra request fields, by provider name."""
 

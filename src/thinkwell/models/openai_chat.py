@@ -17,17 +17,18 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from thinkwell.core import json
+from thinkwell.core.clock import SystemClock
 from thinkwell.core.errors import ConfigurationError, ModelError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.models.base import Failure, ModelEvent, ModelRequest
 from thinkwell.models.openai_chat_request import build_body
 from thinkwell.models.openai_chat_stream import ChatStream, is_retryable, stream_error
+from thinkwell.models.retry_after import read_retry_after
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
 OPENAI_URL = "https://api.openai.com/v1"
-CONNECT_TIMEOUT = 30.0
 READ_TIMEOUT = 600.0
 DRAIN_TIMEOUT = 0.1
 _BODY_LIMIT = 2_000
@@ -119,7 +120,7 @@ class OpenAIChatModel:
             request, model_id=self._model_id, provider=self._provider, is_openai=self._is_openai
         )
         # Waiting for headers can take minutes, so it runs in a task that an abort can cancel.
-        waiting = asyncio.get_running_loop().create_task(self._post(body, request.headers))
+        waiting = asyncio.get_running_loop().create_task(self._post(body, request))
         dispose = signal.add_listener(lambda _: cast("None", waiting.cancel()))
         try:
             response = await waiting
@@ -134,11 +135,16 @@ class OpenAIChatModel:
             dispose()
         return _Answer(response, self._provider, warnings, signal)
 
-    async def _post(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> ClientResponse:
+    async def _post(self, body: Mapping[str, Any], request: ModelRequest) -> ClientResponse:
+        from aiohttp import ClientTimeout
+
         return await self._session().post(
             f"{self._base_url}/chat/completions",
             data=json.dump_bytes(body),
-            headers={**self._headers, **headers},
+            headers={**self._headers, **request.headers},
+            timeout=ClientTimeout(
+                total=None, sock_connect=request.connect_timeout, sock_read=READ_TIMEOUT
+            ),
         )
 
     def _wrap(self, error: Exception) -> Exception:
@@ -151,6 +157,7 @@ class OpenAIChatModel:
             f"{error or type(error).__name__}",
             provider=self._provider,
             retryable=True,
+            cut=True,
         )
         problem.__cause__ = error
         return problem
@@ -159,14 +166,11 @@ class OpenAIChatModel:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None or session.closed:
-            from aiohttp import ClientSession, ClientTimeout, DummyCookieJar, TCPConnector
+            from aiohttp import ClientSession, DummyCookieJar, TCPConnector
 
             session = self._sessions[loop] = ClientSession(
                 connector=TCPConnector(limit=0),
                 cookie_jar=DummyCookieJar(),
-                timeout=ClientTimeout(
-                    total=None, sock_connect=CONNECT_TIMEOUT, sock_read=READ_TIMEOUT
-                ),
                 read_bufsize=_READ_BUFFER,
                 **_environment_proxy(self._base_url),
             )
@@ -249,6 +253,9 @@ class _Answer:
             status=status,
             body=text[:_BODY_LIMIT],
             retryable=is_retryable(status),
+            retry_after=read_retry_after(
+                self._response.headers.get("Retry-After"), SystemClock().now()
+            ),
         )
 
 

@@ -142,7 +142,7 @@ class ChatStream:
         if self.failed:
             return events
         if problem := self._problem():
-            error = ModelError(problem, provider=self._provider, retryable=True)
+            error = ModelError(problem, provider=self._provider, retryable=True, cut=True)
             return [*events, Failure(error)]
         self._close_part(events)
         for call in self._calls:

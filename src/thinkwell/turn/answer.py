@@ -1,6 +1,7 @@
 """The answer of one step: from the model, or from a hook in its place; then `on_response`.
 
-A model call that fails before it said anything is tried again while retries are left. A response
+A model call that fails before it said anything is tried again while retries are left; one whose
+connection is lost later goes on where it was cut, as after a crash (`StalledError`). A response
 that hooks change after clients saw it is sent again: `reset-step`, then the new content.
 """
 
@@ -16,8 +17,9 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.models.base import Finish, ToolCall
 from thinkwell.turn.call_chunks import provider_chunks, tell_call
 from thinkwell.turn.classify import classify
-from thinkwell.turn.ending import StageError, ends_turn
+from thinkwell.turn.ending import StageError, StalledError, ends_turn
 from thinkwell.turn.history import tell_message
+from thinkwell.turn.interrupt import interruptible
 from thinkwell.turn.model_call import ModelReply, call_model
 from thinkwell.turn.pending_call import PendingCall, read_call
 from thinkwell.turn.running import RunningTurn
@@ -28,6 +30,8 @@ KEPT = frozenset({"file", "source-url", "source-document"})
 """Parts of a step that hooks do not see and a changed response leaves alone."""
 RETRY_DELAY = 0.5
 """Seconds before the first retry; doubled each time."""
+LONGEST_DELAY = 60.0
+"""A provider that wants more seconds than this between two tries fails the turn with its text."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,13 +64,28 @@ async def _ask_retrying(turn: RunningTurn, step: Step) -> Reply:
         try:
             return _reply(await call_model(turn, step))
         except StageError as failure:
-            if _said(turn) != before or tries >= turn.settings.max_retries:
-                raise
-            if not await _worth_a_retry(turn, failure):
+            if _said(turn) != before:
+                raise _cut_off(failure) or failure from failure
+            if tries >= turn.settings.max_retries or not await _worth_a_retry(turn, failure):
                 raise
             tries += 1
-            await turn.parts.sleep(RETRY_DELAY * 2 ** (tries - 1))
+            with interruptible(turn.signal):
+                await turn.parts.sleep(retry_delay(tries, failure.error))
             turn.signal.throw_if_aborted()
+
+
+def retry_delay(tries: int, error: Exception) -> float:
+    """Seconds before a call is tried again: longer each time, and not before the provider said."""
+    asked = error.retry_after if isinstance(error, ModelError) else None
+    return max(RETRY_DELAY * 2 ** (tries - 1), asked or 0.0)
+
+
+def _cut_off(failure: StageError) -> StalledError | None:
+    """A connection that was lost in the middle of the answer: it goes on as after a crash."""
+    error = failure.error
+    if failure.stage == "stream" and isinstance(error, ModelError) and error.cut:
+        return StalledError(str(error))
+    return None
 
 
 def _said(turn: RunningTurn) -> tuple[int, int]:
@@ -76,7 +95,7 @@ def _said(turn: RunningTurn) -> tuple[int, int]:
 
 async def _worth_a_retry(turn: RunningTurn, failure: StageError) -> bool:
     """`transient` and `rate_limit` are; without a word of the hooks, what the adapter says is."""
-    if failure.stage != "stream":
+    if failure.stage != "stream" or retry_delay(1, failure.error) > LONGEST_DELAY:
         return False
     classification = await classify(turn, failure.stage, failure.error)
     if classification is not None:

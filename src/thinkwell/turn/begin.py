@@ -22,13 +22,26 @@ from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.validate import check_message
 from thinkwell.session.rows import AUTO
 from thinkwell.store.base import Transaction
-from thinkwell.turn.ending import GAVE_UP, Aborted, Ending, Parked, Skipped, StageError
+from thinkwell.turn.ending import (
+    GAVE_UP,
+    Aborted,
+    Ending,
+    Parked,
+    Skipped,
+    StageError,
+    StalledError,
+)
 from thinkwell.turn.history import tell_message
+from thinkwell.turn.interrupt import interruptible
 from thinkwell.turn.places import keep_record
 from thinkwell.turn.resume import judge_attempts, reopen, restore
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.step_result import step_blocks
 from thinkwell.turn.ticket import Ticket
+
+STALL_DELAY = 0.5
+"""Seconds before the attempt after the second stall in a row; doubled each time."""
+LONGEST_PAUSE = 30.0
 
 
 async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
@@ -69,21 +82,29 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     return None
 
 
-async def begin_again(turn: RunningTurn) -> None:
+async def begin_again(turn: RunningTurn, stall: StalledError) -> None:
     """The model stalled: count an attempt and take the open step up again (DESIGN §8.3)."""
     turn.parts.bus.emit(
         "chat:stream:stalled",
         request_id=turn.record.request_id,
-        timeout_ms=turn.settings.stall_timeout * 1000,
+        timeout_ms=None if stall.seconds is None else stall.seconds * 1000,
+        reason=str(stall),
     )
     turn.parts.output.recovering(turn.record)
     await turn.parts.commits.flush()
     reopen(turn)
     _count_stall(turn)
+    with interruptible(turn.signal):
+        await turn.parts.sleep(stall_pause(turn.record.incident.stalls))
     turn.record = await turn.parts.commits.insist(
         turn.parts.owner,
         lambda tx: start_attempt(tx, turn.record, now=turn.parts.clock.now(), seq=turn.log.written),
     )
+
+
+def stall_pause(stalls: int) -> float:
+    """Seconds before the next attempt: none after the first stall, then more and more."""
+    return 0.0 if stalls < 2 else min(STALL_DELAY * 2 ** (stalls - 2), LONGEST_PAUSE)
 
 
 def _count_stall(turn: RunningTurn) -> None:

@@ -68,7 +68,14 @@ class StageError(Exception):
 
 
 class StalledError(Exception):
-    """The model said nothing for too long: the turn makes another attempt. Never leaves `turn/`."""
+    """The model fell silent or its answer broke off: the turn makes another attempt.
+
+    `seconds` is how long it was silent; None if the connection was lost. Never leaves `turn/`.
+    """
+
+    def __init__(self, text: str, seconds: float | None = None) -> None:
+        super().__init__(text)
+        self.seconds = seconds
 
 
 def ends_turn(error: Exception) -> Exception | None:

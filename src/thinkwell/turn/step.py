@@ -66,7 +66,11 @@ async def prepare_step(
         tool_choice=(prompt.config.tool_choice if tools else None) or "auto",
         remaining_steps=max(turn.settings.max_steps - turn.step_number, 0),
         runtime_context=conversation.runtime_context,
-        request=ModelRequest(messages=(), headers=prompt.config.headers or {}),
+        request=ModelRequest(
+            messages=(),
+            headers=prompt.config.headers or {},
+            connect_timeout=turn.settings.limits.connect,
+        ),
     )
     context = _with_request(context, prompt.config)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
+from thinkwell.core.clock import Clock
 from thinkwell.core.signal import AbortController, Disposer
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
@@ -33,6 +34,7 @@ class Ticket:
         "controller",
         "crossed",
         "depth",
+        "due",
         "ended",
         "input_function",
         "outcome",
@@ -57,6 +59,8 @@ class Ticket:
         """How many turns have started one another in their end hooks, up to this one."""
         self.crossed = crossed
         """Whether clients may show its question where it does not belong when it begins."""
+        self.due: float | None = None
+        """When a debounced turn may begin, on the monotonic clock."""
         self.input_function = input_function
         self.controller = AbortController()
         self.result: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
@@ -69,6 +73,16 @@ class Ticket:
         self._on_end: dict[object, Callable[[], object]] = {}
         if record.cancel_requested is not None:
             self.controller.abort(record.cancel_requested)
+
+    def pause(self, clock: Clock) -> float:
+        """Seconds a debounced turn must still wait. The row's wall time counts once, at first:
+        a clock that is set meanwhile neither delays the turn nor hurries it.
+        """
+        if self.record.not_before is None:
+            return 0.0
+        if self.due is None:
+            self.due = clock.monotonic() + self.record.not_before - clock.now()
+        return self.due - clock.monotonic()
 
     def on_log(self, listener: Callable[[TurnLog], object]) -> Disposer:
         """Call `listener` once the turn has a journal to follow. Returns an idempotent disposer."""

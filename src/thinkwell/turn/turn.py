@@ -86,5 +86,5 @@ async def run_until_done(turn: RunningTurn) -> Ending:
                 async with limited(turn.settings.limits.total):
                     ready = await run_approved_calls(turn, prompt)
                     return await run_steps(turn, ready)
-        except StalledError:
-            await begin_again(turn)
+        except StalledError as stall:
+            await begin_again(turn, stall)

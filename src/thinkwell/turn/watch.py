@@ -1,6 +1,7 @@
 """Time limits of one model call: the call, its first word, the pauses, and the stall watchdog.
 
-Running over a limit fails the call; a stall makes the turn try again (`StalledError`).
+Running over a limit fails the call; a stall, and a gap within an answer, makes the turn go on with
+another attempt (`StalledError`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from types import TracebackType
 from thinkwell.core.errors import ModelTimeoutError, TurnError
 from thinkwell.turn.ending import StageError, StalledError
 from thinkwell.turn.settings import TurnSettings
+
+STALL, GAP = "stall", "between two words"
 
 
 class Watch:
@@ -28,7 +31,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._pause = asyncio.timeout(None)
         self._step = asyncio.timeout(self._limits.step)
-        self._between = self._shorter(self._limits.chunk, "between two words")
+        self._between = self._shorter(self._limits.chunk, GAP)
         self._kind = ""
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -52,8 +55,9 @@ class Watch:
         except TimeoutError as timeout:
             if self._step.expired():
                 text = f"The model call took longer than {self._limits.step:g} seconds."
-            elif self._pause.expired() and self._kind == "stall":
-                raise StalledError("The model said nothing for too long.") from timeout
+            elif self._pause.expired() and self._kind in (STALL, GAP):
+                pause = self._limits.chunk if self._kind == GAP else self._stall
+                raise StalledError("The model said nothing for too long.", pause) from timeout
             elif self._pause.expired():
                 text = f"The model was silent for too long {self._kind}."
             else:
@@ -84,7 +88,7 @@ class Watch:
     def _shorter(self, limit: float | None, kind: str) -> tuple[float | None, str]:
         """The shorter of the limit and the stall watchdog decides."""
         if self._stall is not None and (limit is None or self._stall < limit):
-            return self._stall, "stall"
+            return self._stall, STALL
         return limit, kind
 
     def _arm(self, pause: float | None, kind: str) -> None:

@@ -1,0 +1,49 @@
+"""A debounced turn waits for its time, whatever happens to the clock on the wall."""
+
+from __future__ import annotations
+
+import pytest
+
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.turn.ticket import Ticket
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.wall = 1_000_000.0
+        self.steady = 50.0
+
+    def now(self) -> float:
+        return self.wall
+
+    def monotonic(self) -> float:
+        return self.steady
+
+
+def ticket(not_before: float | None) -> Ticket:
+    return Ticket(
+        TurnRecord(
+            agent_id="a/x",
+            request_id="q1",
+            trigger="ws-chat",
+            status="accepted",
+            generation=0,
+            not_before=not_before,
+        )
+    )
+
+
+async def test_a_turn_that_is_not_debounced_does_not_wait():
+    assert ticket(None).pause(Clock()) == 0.0
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+async def test_a_clock_that_is_set_neither_delays_nor_hurries_it(jump: float):
+    clock = Clock()
+    waiting = ticket(clock.wall + 2.0)
+    assert waiting.pause(clock) == pytest.approx(2.0)
+    clock.wall += jump
+    clock.steady += 1.5
+    assert waiting.pause(clock) == pytest.approx(0.5)
+    clock.steady += 1.0
+    assert waiting.pause(clock) < 0
