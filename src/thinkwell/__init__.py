@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from thinkwell.session.session import Session
     from thinkwell.tools.context import ToolContext
     from thinkwell.tools.output import Output
-    from thinkwell.tools.reconcile import Done, NotDone
     from thinkwell.tools.scope import Scope
     from thinkwell.tools.stopping import has_tool_call, step_count_is
     from thinkwell.tools.tool import Tool, tool
@@ -67,7 +66,6 @@ _HOMES = {
     "ChatResponse": "hooks.contexts",
     "ChunkContext": "hooks.contexts",
     "Connection": "agent.connection",
-    "Done": "tools.reconcile",
     "Fail": "hooks.answers",
     "FailTurn": "core.errors",
     "HttpRequest": "wire.http",
@@ -76,7 +74,6 @@ _HOMES = {
     "MessageContext": "hooks.contexts",
     "Model": "models.base",
     "ModelResponse": "hooks.contexts",
-    "NotDone": "tools.reconcile",
     "Output": "tools.output",
     "Principal": "core.principal",
     "ResponseContext": "hooks.contexts",
@@ -126,7 +123,6 @@ __all__ = [
     "ChatResponse",
     "ChunkContext",
     "Connection",
-    "Done",
     "Fail",
     "FailTurn",
     "HttpRequest",
@@ -135,7 +131,6 @@ __all__ = [
     "MessageContext",
     "Model",
     "ModelResponse",
-    "NotDone",
     "Output",
     "Principal",
     "ResponseContext",

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.turns.support import Stage, running, untyped
-from thinkwell import Done, NotDone, Think, tool
+from thinkwell import Think, tool
 from thinkwell.messages.message import tool_parts
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import call
-from thinkwell.tools.reconcile import EarlierCall
+from thinkwell.tools import Done, EarlierCall, NotDone
 
 PAY = call("pay", {"amount": 9})
 

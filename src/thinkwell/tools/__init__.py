@@ -22,6 +22,7 @@ from thinkwell.tools.output import (
     final_answer_tool,
     resolve_mode,
 )
+from thinkwell.tools.reconcile import Done, EarlierCall, NotDone
 from thinkwell.tools.repair import RawCall, RepairCall, RepairToolCall, repair_call
 from thinkwell.tools.scope import Scope, ScopeSections, inject_user
 from thinkwell.tools.scope_registry import FoundTool, ScopeRegistry
@@ -39,9 +40,12 @@ from thinkwell.tools.tool import (
 from thinkwell.tools.truncation import limit_output
 
 __all__ = [
+    "Done",
+    "EarlierCall",
     "Effect",
     "FoundTool",
     "ModelOutput",
+    "NotDone",
     "Output",
     "ParsedInput",
     "RawCall",
