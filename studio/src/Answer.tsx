@@ -10,6 +10,8 @@ import { Markdown } from "./markdown/Markdown";
 import { FilePart } from "./parts/FilePart";
 import { Reasoning } from "./parts/Reasoning";
 import { ToolCard, type ToolActions } from "./parts/ToolCard";
+import { PartBoundary, Unreadable } from "./parts/Unreadable";
+import { UNREADABLE } from "./shape";
 import { inWords } from "./timing";
 
 export interface EntryActions extends ToolActions {
@@ -40,15 +42,16 @@ function Shown({ entry, newest, busy, actions }: Props) {
   return (
     <article ref={ref} className="answer" aria-label="Assistant" aria-busy={live}>
       {entry.parts.map((part, index) => (
-        <PartOf
-          key={isToolUIPart(part) ? part.toolCallId : index}
-          part={part}
-          place={`${entry.id}:${index}`}
-          details={details}
-          live={live}
-          last={index === entry.parts.length - 1}
-          actions={actions}
-        />
+        <PartBoundary key={isToolUIPart(part) ? part.toolCallId : index} part={part}>
+          <PartOf
+            part={part}
+            place={`${entry.id}:${index}`}
+            details={details}
+            live={live}
+            last={index === entry.parts.length - 1}
+            actions={actions}
+          />
+        </PartBoundary>
       ))}
       <footer className={live ? "working" : ""}>
         <CopyButton text={textOf(entry.parts)} label="Copy answer" />
@@ -87,6 +90,7 @@ function PartOf({ part, place, details, live, last, actions }: PartProps) {
   }
   if (part.type === "file") return <FilePart file={part} />;
   if (part.type === "source-url") return <Source url={part.url} title={part.title ?? part.url} />;
+  if (part.type === UNREADABLE) return <Unreadable />;
   if (!isToolUIPart(part)) return null;
   const tookMs = details?.tools[part.toolCallId]?.durationMs ?? undefined;
   return <ToolCard part={part} actions={actions} tookMs={tookMs} live={live} />;

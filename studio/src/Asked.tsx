@@ -11,15 +11,18 @@ import { FilePart } from "./parts/FilePart";
 
 interface Props {
   entry: Entry;
+  /** It was stopped before there was anything of an answer. */
+  unanswered: boolean;
   busy: boolean;
   actions: EntryActions;
 }
 
 export const Asked = memo(Shown, (before, after) => {
-  return before.busy === after.busy && before.actions === after.actions && same(before.entry, after.entry);
+  const alike = before.unanswered === after.unanswered && before.busy === after.busy;
+  return alike && before.actions === after.actions && same(before.entry, after.entry);
 });
 
-function Shown({ entry, busy, actions }: Props) {
+function Shown({ entry, unanswered, busy, actions }: Props) {
   const [ref, inView] = useInView<HTMLElement>();
   const [edited, setEdited] = useState<string>();
   const versions = useBranches(entry, inView);
@@ -47,6 +50,7 @@ function Shown({ entry, busy, actions }: Props) {
       ) : (
         text && <div className="bubble">{text}</div>
       )}
+      {unanswered && <p className="unanswered">Not answered: you stopped it.</p>}
       <footer>
         <Branches versions={versions} id={entry.id} disabled={busy} onChoose={actions.choose} />
         <CopyButton text={text} label="Copy message" />

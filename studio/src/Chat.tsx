@@ -60,6 +60,7 @@ export function Chat({ place, conversations, onMenu, onState }: Props) {
           messages={chat.messages}
           busy={busy}
           waiting={chat.waiting}
+          stopped={chat.stopped}
           actions={chat.actions}
           sent={sent}
           empty={<Welcome agent={place.agent} onTry={(text) => send(text, [])} />}

@@ -3,7 +3,7 @@ import type { UIMessage } from "ai";
 import { useEffect, useMemo, type ReactNode } from "react";
 import { Answer, type EntryActions } from "./Answer";
 import { Asked } from "./Asked";
-import { entriesOf, isVisible } from "./exchange";
+import { entriesOf, isVisible, type Entry } from "./exchange";
 import { useFollow } from "./follow";
 import { Glyph } from "./icons";
 
@@ -12,13 +12,15 @@ interface Props {
   busy: boolean;
   /** Accepted, but nothing of the answer is there yet. */
   waiting: boolean;
+  /** Questions that were stopped, by message id. */
+  stopped: ReadonlySet<string>;
   actions: EntryActions;
   /** Grows with each message sent from here: the view goes to the end. */
   sent: number;
   empty: ReactNode;
 }
 
-export function Transcript({ messages, busy, waiting, actions, sent, empty }: Props) {
+export function Transcript({ messages, busy, waiting, stopped, actions, sent, empty }: Props) {
   const { box, content, following, toEnd } = useFollow();
   const entries = useMemo(() => entriesOf(messages), [messages]);
 
@@ -32,9 +34,12 @@ export function Transcript({ messages, busy, waiting, actions, sent, empty }: Pr
           {entries.map((entry, index) => {
             const newest = index === entries.length - 1;
             if (newest && waiting && !entry.parts.some(isVisible)) return null;
-            const Kind = entry.role === "assistant" ? Answer : Asked;
             // By place, not by id: ids change when the server stores a message.
-            return <Kind key={index} entry={entry} newest={newest} busy={busy} actions={actions} />;
+            if (entry.role === "assistant") {
+              return <Answer key={index} entry={entry} newest={newest} busy={busy} actions={actions} />;
+            }
+            const unanswered = stopped.has(entry.id) && !isAnswer(entries[index + 1]);
+            return <Asked key={index} entry={entry} unanswered={unanswered} busy={busy} actions={actions} />;
           })}
           {waiting && (
             <p className="waiting" aria-label="Waiting for the answer">
@@ -53,4 +58,8 @@ export function Transcript({ messages, busy, waiting, actions, sent, empty }: Pr
       )}
     </div>
   );
+}
+
+function isAnswer(entry: Entry | undefined): boolean {
+  return entry?.role === "assistant" && entry.parts.some(isVisible);
 }

@@ -1,5 +1,7 @@
 // Is the agent reachable? Before the first contact, while it lasts, and after it was lost.
+import type { UIMessage } from "ai";
 import { useEffect, useState } from "react";
+import { readMessages } from "./shape";
 
 export type Connection = "connecting" | "open" | "lost";
 
@@ -26,7 +28,7 @@ export function useConnection(socket: Socket): Connection {
 }
 
 /** The stored transcript. A server that is away is asked again: the page waits for it. */
-export async function loadMessages<M>({ url }: { url?: string }): Promise<M[]> {
+export async function loadMessages({ url }: { url?: string }): Promise<UIMessage[]> {
   if (!url) return [];
   const address = new URL(url);
   address.pathname += "/get-messages";
@@ -34,8 +36,7 @@ export async function loadMessages<M>({ url }: { url?: string }): Promise<M[]> {
     try {
       const response = await fetch(address);
       if (!response.ok) return [];
-      const body: unknown = await response.json();
-      return Array.isArray(body) ? (body as M[]) : [];
+      return readMessages(await response.json());
     } catch {
       await new Promise((resolve) => setTimeout(resolve, pause));
     }

@@ -2,13 +2,15 @@
 import { useAgentChat } from "@cloudflare/ai-chat/react";
 import { useAgent } from "agents/react";
 import { getToolName, isToolUIPart, type FileUIPart, type UIMessage } from "ai";
-import { useCallback, useMemo, useRef } from "react";
+import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import type { EntryActions } from "./Answer";
 import { ASK_USER, CLIENT_TOOLS, runClientTool } from "./client-tools";
+import { CompactSocket, type Requests } from "./compact";
 import { loadMessages, useConnection, type Connection } from "./connection";
 import { isVisible } from "./exchange";
 import type { Call } from "./lookups";
 import type { Place } from "./place";
+import { recall, remember } from "./remember";
 import { prefix } from "./settings";
 
 export interface Conversing {
@@ -16,6 +18,8 @@ export interface Conversing {
   status: string;
   busy: boolean;
   waiting: boolean;
+  /** Questions that were stopped, by message id. */
+  stopped: ReadonlySet<string>;
   connection: Connection;
   refused: { code: number; reason: string } | null;
   recovering: boolean;
@@ -31,16 +35,19 @@ export interface Conversing {
 }
 
 export function useConversing({ agent: agentName, name }: Place, onTurnEnd: () => void): Conversing {
+  const [compact, requests] = useCompact(`stopped:${agentName}/${name}`);
   const agent = useAgent<unknown>({
     agent: agentName,
     name,
     prefix,
+    query: DECLARED,
+    WebSocket: compact.socket,
     minReconnectionDelay: 500,
     maxReconnectionDelay: 5000,
   });
   const chat = useAgentChat({
     agent,
-    getInitialMessages: loadMessages<UIMessage>,
+    getInitialMessages: loadMessages,
     tools: CLIENT_TOOLS,
     onToolCall: runClientTool,
     onTurnEnd,
@@ -67,11 +74,12 @@ export function useConversing({ agent: agentName, name }: Place, onTurnEnd: () =
   );
 
   const connection = useConnection(agent);
-  const activity = activityOf(chat);
+  const activity = activityOf(chat, requests);
   const failed = failureOf(chat);
   return {
     ...activity,
     messages: chat.messages,
+    stopped: requests.stopped,
     status: statusOf(connection, activity, chat),
     connection,
     refused: chat.connectionError,
@@ -82,13 +90,33 @@ export function useConversing({ agent: agentName, name }: Place, onTurnEnd: () =
     actions,
     send: (text, files) => void chat.sendMessage({ text, files }),
     retry: () => void chat.regenerate(),
-    stop: () => void chat.stop(),
+    stop: () => {
+      const { running, open } = requests;
+      // The hook stops the newest request; what runs may be an older one, or another tab's.
+      if (running !== null && open.some((id) => id !== running)) {
+        agent.send(JSON.stringify({ type: "cf_agent_chat_request_cancel", id: running }));
+      } else void chat.stop();
+    },
     clear: chat.clearHistory,
     dismissError: chat.clearError,
   };
 }
 
 type Chat = ReturnType<typeof useAgentChat>;
+
+/** Asks the server for what is new instead of whole transcripts. */
+const DECLARED = { thinkwell: "1" };
+
+/** The socket of one conversation, and what is known of its requests. */
+function useCompact(key: string): [CompactSocket, Requests] {
+  const compact = useMemo(() => new CompactSocket(recall<string[]>(key, [])), [key]);
+  const requests = useSyncExternalStore(compact.subscribe, compact.snapshot);
+  const { stopped } = requests;
+  useEffect(() => {
+    if (stopped.size > 0) remember(key, [...stopped]);
+  }, [key, stopped]);
+  return [compact, requests];
+}
 
 interface Activity {
   busy: boolean;
@@ -97,10 +125,10 @@ interface Activity {
   waiting: boolean;
 }
 
-function activityOf(chat: Chat): Activity {
+function activityOf(chat: Chat, requests: Requests): Activity {
   const last = chat.messages.at(-1);
   const asked = chat.status !== "streaming" && !!last && asksThePerson(last);
-  const sending = chat.status === "submitted" || chat.status === "streaming";
+  const sending = chat.status === "submitted" || chat.status === "streaming" || requests.open.length > 0;
   const busy = !asked && (sending || chat.isServerStreaming || chat.isToolContinuation || chat.isRecovering);
   const nothingYet = last?.role !== "assistant" || !last.parts.some(isVisible);
   const waiting = busy && (chat.status === "submitted" || nothingYet);

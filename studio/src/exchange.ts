@@ -3,6 +3,7 @@
 // While an answer goes on after a tool result or an approval, the hook may hold it as two messages
 // until the server sends the stored one. Both belong to one answer, so they are shown as one.
 import { isToolUIPart, type UIMessage } from "ai";
+import { UNREADABLE } from "./shape";
 
 export type Part = UIMessage["parts"][number];
 
@@ -51,7 +52,7 @@ export function textOf(parts: readonly Part[]): string {
 /** Something of it can be seen. */
 export function isVisible(part: Part): boolean {
   if (part.type === "text" || part.type === "reasoning") return part.text !== "";
-  return part.type === "file" || part.type === "source-url" || isToolUIPart(part);
+  return part.type === "file" || part.type === "source-url" || part.type === UNREADABLE || isToolUIPart(part);
 }
 
 /** Equal in content: the hook makes new objects for everything with each chunk. */

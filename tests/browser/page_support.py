@@ -68,10 +68,10 @@ class Talker(Think):
         return f"{title} is gone"
 
 
-def app_with(backstage: Backstage) -> App:
+def app_with(backstage: Backstage, store: str = "sqlite://:memory:") -> App:
     """An app whose only agent has this backstage."""
     agent = type("Talker", (Talker,), {"backstage": backstage})
-    return App(agents=[agent], store="sqlite://:memory:")
+    return App(agents=[agent], store=store)
 
 
 class ChatPage:

@@ -2,7 +2,7 @@
 import { memo, type ComponentProps, type ReactElement } from "react";
 import ReactMarkdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
-import { blocksOf } from "./blocks";
+import { blocksOf, isTooDense } from "./blocks";
 import { CodeBlock } from "./CodeBlock";
 
 const PLUGINS = [remarkGfm];
@@ -35,6 +35,7 @@ function Fenced({ children }: ComponentProps<"pre">) {
 }
 
 const TextBlock = memo(function TextBlock({ text }: { text: string }) {
+  if (isTooDense(text)) return <p className="plain">{text}</p>;
   return (
     <ReactMarkdown remarkPlugins={PLUGINS} components={COMPONENTS}>
       {text}

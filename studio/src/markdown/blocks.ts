@@ -8,6 +8,31 @@ const FENCE = /^( *)(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
 const LIST_ITEM = /^ {0,3}(?:[-*+]|\d{1,9}[.)])(?:\s|$)/;
 const DEFINITION = /^ {0,3}\[[^\]]+\]:\s+\S+/;
 
+/** A line with more marks than this, or a block, is no markdown that anybody wrote. */
+const MOST_MARKS = { line: 400, block: 2500 };
+const LONGEST_BLOCK = 200_000;
+/** The information after a fence is a word or two; a long line would be searched again and again. */
+const LONGEST_FENCE = 500;
+
+/**
+ * Whether the parser would take too long: marks are paired with each other, so its time grows with
+ * the square of their number. Such a block is shown as it is.
+ */
+export function isTooDense(text: string): boolean {
+  if (text.length > LONGEST_BLOCK) return true;
+  let inLine = 0;
+  let inBlock = 0;
+  for (let place = 0; place < text.length; place++) {
+    const mark = text.charCodeAt(place);
+    if (mark === NEW_LINE) inLine = 0;
+    else if (MARKS.has(mark) && (++inLine > MOST_MARKS.line || ++inBlock > MOST_MARKS.block)) return true;
+  }
+  return false;
+}
+
+const NEW_LINE = 10;
+const MARKS = new Set([..."*_~`[<>\\"].map((mark) => mark.charCodeAt(0)));
+
 export function blocksOf(markdown: string): Block[] {
   const reader = new Reader();
   for (const line of markdown.split("\n")) reader.read(line);
@@ -63,7 +88,7 @@ class Reader {
   }
 
   private readText(line: string): void {
-    const fence = FENCE.exec(line);
+    const fence = line.length > LONGEST_FENCE ? null : FENCE.exec(line);
     const continues = this.inList() && (/^\s{2,}/.test(line) || LIST_ITEM.test(line));
     if (this.blank && !continues) this.endText();
     this.blank = false;
