@@ -14,7 +14,7 @@ import pytest
 
 from tests.wire.client import Tab
 from tests.wire.room import Room, room
-from thinkwell.session.history import History
+from thinkwell.session.kept_path import KeptPath
 from thinkwell.testing import pause, text
 
 
@@ -23,13 +23,13 @@ class HeldRead:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made, self.go = asyncio.Event(), asyncio.Event()
-        self._read: Callable[..., Awaitable[Any]] = History.path
+        self._read: Callable[..., Awaitable[Any]] = KeptPath.refresh
         held = self
 
-        async def path(history: History, *args: Any, **options: Any) -> Any:
-            return await held.read(history, *args, **options)
+        async def refresh(kept: KeptPath) -> None:
+            await held.read(kept)
 
-        monkeypatch.setattr(History, "path", path)
+        monkeypatch.setattr(KeptPath, "refresh", refresh)
 
     async def read(self, *args: Any, **options: Any) -> Any:
         first = not self.made.is_set()

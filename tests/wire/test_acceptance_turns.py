@@ -41,7 +41,7 @@ class TestATurn:
                     "messageIds": ["u-q1"],
                     "outcome": "completed",
                 }
-                assert kinds(tab.heard)[-2:] == ["chat_messages", "use_chat_response"]
+                assert kinds(tab.heard)[-2:] == ["message_updated", "use_chat_response"]
                 await tab.nothing_more()
             first = asker.heard[len(asker.greeting)]
             assert first == streams[0].frames[0]  # its own question is not shown to it again
@@ -49,13 +49,13 @@ class TestATurn:
             message_id = streams[0].chunks[0]["messageId"]
             assert (await r.messages())[-1]["id"] == message_id
 
-    async def test_6_5_the_last_transcript_comes_before_done_and_is_the_stored_one(self):
+    async def test_6_5_the_stored_answer_comes_before_done(self):
         async with room("Hello") as r:
             asker = await r.tab()
             await asker.ask("hi")
             await asker.stream()
-            snapshot = asker.heard[-2]
-            assert snapshot == {"type": "cf_agent_chat_messages", "messages": await r.messages()}
+            answer = (await r.messages())[-1]
+            assert asker.heard[-2] == {"type": "cf_agent_message_updated", "message": answer}
 
     async def test_case_20_the_first_chunk_names_the_message_it_is_stored_under(self):
         """No model of ours sends a `start` of its own, so there is never an id to adopt."""

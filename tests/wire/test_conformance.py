@@ -85,8 +85,20 @@ async def play(
 
 
 def assert_same(ours: Heard, reference: Heard) -> None:
+    the_answer_instead_of_a_transcript(ours, reference)
     assert dict(ours.frames) == dict(reference.frames)
     assert ours.http == reference.http
+
+
+def the_answer_instead_of_a_transcript(ours: Heard, reference: Heard) -> None:
+    """The reference shows everybody the whole transcript at the end of every turn. Whoever has
+    followed a plain turn gets its answer as stored: the rest it shows already (DESIGN §8.19).
+    """
+    for connection, frames in reference.frames.items():
+        for place, frame in enumerate(ours.frames[connection][: len(frames)]):
+            shown = frames[place].get("messages")
+            if is_update(frame) and shown and shown[-1] == frame["message"]:
+                frames[place] = frame
 
 
 @pytest.mark.parametrize("name", SAME)

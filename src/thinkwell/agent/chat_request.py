@@ -31,6 +31,7 @@ from thinkwell.live.watchers import Transcript
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.messages.validate import Reference, check_message, check_reference
+from thinkwell.session.kept_path import KeptPath
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import Admission, TurnRequest
 from thinkwell.turn.ticket import Ticket
@@ -76,8 +77,10 @@ async def accept_chat(
 
     Raises `ValueError` for messages that are none and `NotAllowed`; nothing is stored then.
     """
-    known = turns.parts.session.history.head_path.ids
-    sent = await in_pieces(read_list(asked.messages, known))
+    history = turns.parts.session.history
+    if history.kept is not None:
+        await history.kept.refresh()
+    sent = await in_pieces(read_list(asked.messages, history.known_ids))
     again = asked.trigger == "regenerate-message"
     await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
     async with turns.intake:  # two tabs at once: the second sees the first in line
@@ -100,11 +103,12 @@ async def accept_chat(
             principal=asker.principal,
             read_only=asker.read_only,
         )
+        busy = turns.busy
         return await ask_as_client(
             turns,
             request,
             asker,
-            crossed=lambda: not regenerate and _crossed(asked.messages, asker.shown()),
+            crossed=lambda: not regenerate and (busy or _crossed(asked, sent, asker, history.kept)),
         )
 
 
@@ -200,15 +204,31 @@ def read_client_tools(schemas: list[Any] | None) -> tuple[dict[str, Any], ...] |
     return tuple(found.values())
 
 
-def _crossed(sent: list[Any], shown: Transcript | None) -> bool:
-    """Whether a client asked before it had seen the transcript it was sent last.
+def _crossed(asked: ChatRequest, sent: SentList, asker: Asker, kept: KeptPath | None) -> bool:
+    """Whether a client's list may not be the stored one with its question behind it.
 
-    Then its question is gone from its list, or stands in the wrong place. Its own list tells: the
-    last message of the transcript is missing there, or was still growing.
+    It asked before it had seen what it was sent last, or it shows something else. Then its question
+    is gone from its list, or stands in the wrong place.
     """
-    if shown is None:
+    shown = asker.shown()
+    if shown is not None and _missed(asked, shown):
+        return True
+    if kept is None:
+        return False  # nobody watches
+    if not kept.is_right:
+        return True
+    if sent.ids and kept.holds(sent.ids[-1]):
+        return False  # a stored question is changed: its list ends there, and is shown at the end
+    if asked.after is not None:
+        return asked.after != kept.last
+    return not kept.is_followed_by(sent.ids, {message["id"] for message in sent.messages})
+
+
+def _missed(asked: ChatRequest, shown: Transcript) -> bool:
+    """Whether the last message of a transcript is missing in a list, or was still growing there."""
+    if asked.after is not None and asked.after == shown.last:
         return False
-    last = next((message for message in sent if message["id"] == shown.last), None)
+    last = next((m for m in reversed(asked.messages) if m["id"] == shown.last), None)
     if last is None:
         return True
     parts = last.get("parts")

@@ -68,6 +68,7 @@ class Connections:
     ) -> OpenConnection:
         """The connect sequence (§2.2); returns the handle for what the client sends."""
         connection = Connection(watcher, request)
+        watcher.brief = request.query.get("thinkwell") == "1"
         await self._judge(watcher, connection)
         if turns is None:
             self._watchers.add(watcher)

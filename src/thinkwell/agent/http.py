@@ -89,8 +89,9 @@ def _own_route(path: str) -> _Own | None:
 
 
 async def _get_messages(turns: Turns, _: Visit) -> HttpResponse:
-    messages = (await turns.transcript()).messages
-    return HttpResponse(body=f"[{','.join(messages)}]".encode(), content_type="application/json")
+    shown = await turns.transcript()
+    body = b"".join([b"[", *shown.blocks, b",".join(shown.messages), b"]"])
+    return HttpResponse(body=body, content_type="application/json")
 
 
 async def _join(turns: Turns, visit: Visit) -> HttpResponse:

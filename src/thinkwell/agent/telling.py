@@ -46,9 +46,9 @@ class Telling:
         """See `TurnOutput`."""
         await self._live.send_transcript()
 
-    async def ended(self, record: TurnRecord, error: str | None) -> None:
+    async def ended(self, record: TurnRecord, error: str | None, answer: str | None = None) -> None:
         """See `TurnOutput`."""
-        await self._live.ended(record, error)
+        await self._live.ended(record, error, answer)
         ticket = self._queue.find(record.request_id)
         if ticket is not None:
             ticket.tell_end(record)

@@ -7,22 +7,58 @@ from collections.abc import Iterable
 from thinkwell.core import json
 from thinkwell.live.watchers import Transcript
 from thinkwell.messages.visible import visible_text
+from thinkwell.session.kept_path import KeptPath, Tail
 from thinkwell.session.session import Session
 from thinkwell.turn.running import RunningTurn
 from thinkwell.turn.ticket import Ticket
 
 
 async def encoded_transcript(
-    session: Session, line: Iterable[Ticket], growing: RunningTurn | None = None
+    session: Session,
+    line: Iterable[Ticket],
+    growing: RunningTurn | None = None,
+    *,
+    keep: bool = False,
 ) -> Transcript:
-    """The stored messages, the answer that grows if one is given, and what waits in `line`."""
-    stored = await session.get_stored_history()
-    shown = {message.id: message.text for message in stored}
+    """The stored messages, the answer that grows if one is given, and what waits in `line`.
+
+    `keep`: somebody watches, so what is encoded now is kept for all.
+    """
+    kept = session.history.kept or KeptPath(session.history, visible_text)
+    if keep:
+        session.history.kept = kept
+    await kept.refresh()
+    waiting = _waiting(kept, line, growing)
+    behind = [text.encode() for text in waiting.values()]
+    newest = kept.newest
+    if kept.last in waiting:  # a stored answer goes on growing
+        newest = newest[:-1]
+
+    def since(version: int) -> Tail | None:
+        tail = kept.since(version)
+        return None if tail is None else Tail(tail.after, [*tail.messages, *behind])
+
+    return Transcript(
+        messages=[*newest, *behind],
+        last=next(reversed(waiting), kept.last),
+        blocks=kept.blocks,
+        version=kept.version,
+        since=since,
+    )
+
+
+def forget_transcript(session: Session) -> None:
+    """Nobody watches any more: an agent that nobody looks at should cost little memory."""
+    session.history.kept = None
+
+
+def _waiting(kept: KeptPath, line: Iterable[Ticket], growing: RunningTurn | None) -> dict[str, str]:
+    """What comes behind the path, by id."""
+    shown: dict[str, str] = {}
     if growing is not None and growing.fold.message["parts"]:
-        shown[growing.message_id] = json.dumps(growing.fold.message)
+        shown[growing.message_id] = visible_text(json.dumps(growing.fold.message))
     for ticket in line:
         for message in ticket.record.input:
-            if message["id"] not in shown:
-                shown[message["id"]] = json.dumps(message)
-    last = next(reversed(shown), None)
-    return Transcript([visible_text(text) for text in shown.values()], last)
+            if not kept.holds(message["id"]) and message["id"] not in shown:
+                shown[message["id"]] = visible_text(json.dumps(message))
+    return shown

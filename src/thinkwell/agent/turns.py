@@ -36,7 +36,8 @@ from thinkwell.journal.turns import (
     turns_owing_hooks,
     unsettled_turns,
 )
-from thinkwell.live.live import EndedStream, Live, TerminalRecord
+from thinkwell.live.live import Live
+from thinkwell.live.streams import EndedStream, TerminalRecord
 from thinkwell.live.watchers import Transcript, Watchers
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
@@ -140,13 +141,13 @@ class Turns:
         return admission, ticket
 
     async def _line_up(self, ticket: Ticket, origin: str | None) -> None:
-        self.live.accepted(ticket.record, origin)
-        ticket.crossed = ticket.crossed or self.busy
+        ticket.crossed |= self.busy
         ticket.pause(self.parts.clock)
+        self.live.accepted(ticket.record, origin, crossed=ticket.crossed)
         self._queue.put(ticket)
         try:
             if not ticket.record.continuation:
-                await self.live.send_transcript(but=origin)
+                await self.live.show_input(but=origin)
         finally:
             self._queue.wake()
 
@@ -275,10 +276,10 @@ class Turns:
         """The row of a turn."""
         return await find_turn(self.parts.store, self.parts.owner.agent_id, request_id)
 
-    async def transcript(self, *, growing: bool = False) -> Transcript:
+    async def transcript(self, *, growing: bool = False, keep: bool = False) -> Transcript:
         """What every client should show. With `growing`, the answer that streams now too."""
-        answer = self.running if growing else None
-        return await encoded_transcript(self.parts.session, self._line(), answer)
+        now = self.running if growing else None
+        return await encoded_transcript(self.parts.session, self._line(), now, keep=keep)
 
     async def has_pending_interaction(self) -> bool:
         """Whether a call waits for a client or a person."""

@@ -17,6 +17,7 @@ from thinkwell.agent.making import Made, make
 from thinkwell.agent.retrying import retry_turn
 from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
+from thinkwell.agent.transcript import forget_transcript
 from thinkwell.agent.turns import Turns
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
@@ -199,6 +200,7 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
         strict=agent.strict_hooks,
         limits=HookLimits(hook=limits.hook, grace=agent.cancel_grace, keep=turns.tasks.keep),
     )
+    turns.live.watchers.emptied = partial(forget_transcript, agent.session)
     turns.wire(
         Parts(
             agent=agent,

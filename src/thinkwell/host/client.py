@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from thinkwell.wire.encode import Frame
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
@@ -43,8 +44,8 @@ class FrameSink(Protocol):
     The same as `live.watchers.Sink`: the host hands it through.
     """
 
-    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
-        """Take frame texts, in order.
+    def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:
+        """Take frames, in order.
 
         `apart`: they may leave only when the client has dealt with everything before them.
         """

@@ -9,55 +9,38 @@ replay and switch to live happen without an await, so there is no gap and no dou
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
-
-import msgspec
+from collections.abc import Awaitable, Callable, Sequence, Set
+from typing import Protocol
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
-from thinkwell.core.signal import Disposer
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
+from thinkwell.live.streams import (
+    ActiveStream,
+    EndedStream,
+    TerminalRecord,
+    end_frame,
+    news,
+    replay,
+)
 from thinkwell.live.watchers import NOTHING, Transcript, Watcher, Watchers
 from thinkwell.messages.message import UIMessage
-from thinkwell.messages.visible import visible_message
+from thinkwell.messages.visible import visible_message, visible_text
 from thinkwell.wire import encode
 
 log = logging.getLogger("thinkwell.live")
 
-START_STEP = json.dumps({"type": "start-step"})
-
-ReadTranscript = Callable[[], Awaitable[Transcript]]
-"""What every client should show now: the active path, then accepted inputs."""
 FindEnded = Callable[[str], "Awaitable[EndedStream | None]"]
 """A turn that has ended, by request id."""
 
 
-class ActiveStream(msgspec.Struct):
-    """The turn that streams now."""
+class ReadTranscript(Protocol):
+    """What every client should show now: the active path, then accepted inputs."""
 
-    record: TurnRecord
-    log: TurnLog
-    stop: Disposer
-
-    @property
-    def flows(self) -> bool:
-        """Whether there is anything to join: a turn may take its time before its first chunk."""
-        return self.log.written > 0
-
-
-class EndedStream(msgspec.Struct, frozen=True):
-    """A turn that has ended, and what is still kept of its stream."""
-
-    record: TurnRecord
-    bodies: Sequence[str]
-
-
-class TerminalRecord(msgspec.Struct, frozen=True):
-    """The error the last turn ended with; told to whoever connects until the next turn."""
-
-    request_id: str
-    text: str
+    def __call__(self, *, keep: bool = False) -> Awaitable[Transcript]:
+        """Read it; `keep`: it will be asked for again, as long as somebody watches."""
+        ...
 
 
 class Live:
@@ -74,14 +57,22 @@ class Live:
         self._accepted: dict[str, str | None] = {}
         self._askers: dict[str, Watcher] = {}
         self._continuations: set[str] = set()
+        self._plain: str | None = None
         self._recovering: str | None = None
         self._changes = 0
 
     # Turns tell
 
-    def accepted(self, record: TurnRecord, origin: str | None = None) -> None:
-        """A turn is durable and waits; `origin` is the connection that asked for it."""
+    def accepted(
+        self, record: TurnRecord, origin: str | None = None, *, crossed: bool = True
+    ) -> None:
+        """A turn is durable and waits; `origin` is the connection that asked for it.
+
+        `crossed`: that connection may show another list than the stored one.
+        """
         self._changes += 1
+        alone = not crossed and not self._accepted
+        self._plain = record.request_id if alone and _is_plain(record) else None
         self._accepted[record.request_id] = origin
         self.terminal = None
         asker = self.watchers.get(origin)
@@ -118,6 +109,7 @@ class Live:
 
     def recovering(self, request_id: str) -> None:
         """A turn was cut and is taken up again: said once, until it streams or ends (§12.1)."""
+        self._plain = None
         if self._recovering != request_id:
             self._recovering = request_id
             frame = encode.chat_recovering(True, request_id)
@@ -127,12 +119,15 @@ class Live:
         request_id, self._recovering = self._recovering, None
         self.watchers.send(encode.chat_recovering(False, request_id), where=_takes_chunks)
 
-    async def ended(self, record: TurnRecord, error: str | None) -> None:
-        """A turn has settled: the transcript to all, then the end to those who saw the stream."""
+    async def ended(self, record: TurnRecord, error: str | None, answer: str | None = None) -> None:
+        """A turn has settled: what is stored now to all, then the end to those who saw the stream.
+
+        `answer` is the stored text of its answer.
+        """
         self._changes += 1
         stream = self._take_stream(record.request_id)
         origin = self._accepted.pop(record.request_id, None)
-        self._askers.pop(record.request_id, None)
+        asker = self._askers.pop(record.request_id, None)
         self._continuations.discard(record.request_id)
         self.terminal = TerminalRecord(record.request_id, error) if error is not None else None
         if self._recovering == record.request_id:
@@ -141,9 +136,7 @@ class Live:
             return
         audience = frozenset(self.watchers)  # whoever connects from here on has seen no stream
         if record.status != "skipped" and record.stop_reason != "cleared":
-            # The words of a continuation belong to a message that stock clients know by another id
-            # while they stream: until they have read them, they would show them twice.
-            await self._show_result(apart=record.continuation)
+            await self._show_result(record, answer, asker)
         saw = audience if stream is not None and stream.flows else frozenset[Watcher]()
         self._send_end(record, error, origin, saw)
         self._release(ended=record.request_id)
@@ -162,7 +155,7 @@ class Live:
     async def connect(self, watcher: Watcher) -> None:
         """The chat part of the connect sequence; from then on the connection is told everything."""
         watcher.returned = self.watchers.knew(watcher.id)
-        messages = await self._newest_transcript()
+        messages = await self._newest_transcript(keep=True)
         stream = self._flowing()
         if stream is not None:
             watcher.uninformed = True
@@ -211,7 +204,7 @@ class Live:
                 watcher.send(encode.replay_done(request_id))
             return
         record = ended.record
-        end = _end_frame(record, record.client_error, replay=True)
+        end = end_frame(record, record.client_error, replay=True)
         if record.continuation and record.client_error is None:
             # The transcript at its end held it already: a replay would show its words twice. Older
             # clients make an empty message of a bare end; the transcript takes it away again.
@@ -219,8 +212,8 @@ class Live:
             watcher.send(end)
             watcher.show(messages)
             return
-        bodies = _news(ended.bodies) if record.continuation else dict(enumerate(ended.bodies))
-        watcher.send(*_replay(record, bodies), end)
+        bodies = news(ended.bodies) if record.continuation else dict(enumerate(ended.bodies))
+        watcher.send(*replay(record, bodies), end)
 
     async def tell_again(self, watcher: Watcher, record: TurnRecord) -> None:
         """A client sent a request twice: offer it the stream, or tell it the end."""
@@ -229,11 +222,17 @@ class Live:
         else:
             self.resume_request(watcher, None)
 
-    async def send_transcript(self, but: str | None = None, *, apart: bool = False) -> None:
+    async def send_transcript(self) -> None:
+        """Something has changed beside the turns: show everybody the transcript."""
+        self._plain = None
+        await self.show_input()
+
+    async def show_input(self, but: str | None = None) -> None:
         """Show everybody the transcript, except the connection that knows it."""
         self._changes += 1
         if any(watcher.id != but for watcher in self.watchers):
-            self.watchers.show(await self._newest_transcript(), but=but, apart=apart)
+            transcript = await self._newest_transcript()
+            self.watchers.show(transcript, where=lambda watcher: watcher.id != but)
 
     async def show_asker(self, request_id: str) -> None:
         """Show the transcript to the connection that asked for a turn.
@@ -250,6 +249,7 @@ class Live:
         Whoever cleared has emptied its own, but chunks and transcripts may have crossed that.
         """
         self._changes += 1
+        self._plain = None
         asker = self.watchers.get(but)
         if asker is not None:
             asker.show(NOTHING)
@@ -269,8 +269,8 @@ class Live:
         record = stream.record
         bodies = stream.log.written_bodies()
         asked = self._askers.get(record.request_id) is watcher
-        told = dict(enumerate(bodies)) if asked or not record.continuation else _news(bodies)
-        frames = _replay(record, told)
+        told = dict(enumerate(bodies)) if asked or not record.continuation else news(bodies)
+        frames = replay(record, told)
         watcher.offered = None
         watcher.send(
             *frames, encode.replay_complete(record.request_id, continuation=record.continuation)
@@ -278,17 +278,35 @@ class Live:
         if self._recovering == record.request_id:  # caught up, and nothing new comes yet
             watcher.send(encode.chat_recovering(True, self._recovering))
 
-    async def _show_result(self, *, apart: bool) -> None:
-        """The transcript to all; one that cannot be read must not keep the end from clients."""
+    async def _show_result(
+        self, record: TurnRecord, answer: str | None, asker: Watcher | None
+    ) -> None:
+        """What is stored now to all; if it cannot be read, clients still hear the end.
+
+        Of a plain turn everybody who has followed it needs its answer only (DESIGN §8.19).
+        """
         try:
-            await self.send_transcript(apart=apart)
+            transcript = await self._newest_transcript()
         except StoreError:
             log.exception("the transcript could not be read", extra={"action": "ended"})
+            return
+        plain = self._plain == record.request_id and record.status == "completed"
+        followed = {w for w in self.watchers if plain and (w is asker or _follows(w))}
+        for watcher in followed:
+            watcher.knows(transcript)
+        if followed and answer is not None:
+            frame = encode.message_updated(visible_text(answer))
+            self.watchers.send(frame, where=followed.__contains__)
+        # The words of a continuation belong to a message that stock clients know by another id
+        # while they stream: until they have read them, they would show them twice.
+        self.watchers.show(
+            transcript, where=lambda watcher: watcher not in followed, apart=record.continuation
+        )
 
     def _send_end(
         self, record: TurnRecord, error: str | None, origin: str | None, saw: Set[Watcher]
     ) -> None:
-        frame = _end_frame(record, error)
+        frame = end_frame(record, error)
         # The end of a stream it never saw makes a client show an empty message (spec/01 §6.14); an
         # error is safe for everybody.
         to_all = error is not None
@@ -323,11 +341,11 @@ class Live:
         owner = self._accepted.get(request_id)
         return owner != watcher.id and self.watchers.get(owner) is not None
 
-    async def _newest_transcript(self) -> Transcript:
+    async def _newest_transcript(self, *, keep: bool = False) -> Transcript:
         """Read again if something changed meanwhile: whoever gets it may not have been told."""
         while True:
             seen = self._changes
-            messages = await self._transcript()
+            messages = await self._transcript(keep=keep)
             if seen == self._changes:
                 return messages
 
@@ -347,39 +365,16 @@ class Live:
             self.watchers.send(encode.message_updated(json.dumps(visible_message(message))))
 
 
+def _is_plain(record: TurnRecord) -> bool:
+    """Whether it adds a question and its answer at the end, in that order, and nothing else."""
+    below_the_head = record.branch_from is None and not record.continuation
+    return below_the_head and bool(record.input) and record.attempt == 0
+
+
+def _follows(watcher: Watcher) -> bool:
+    """Whether it shows the question and has seen the whole stream."""
+    return watcher.offered is None and not watcher.uninformed
+
+
 def _takes_chunks(watcher: Watcher) -> bool:
     return watcher.offered is None
-
-
-def _end_frame(record: TurnRecord, error: str | None, *, replay: bool = False) -> str:
-    if error is not None:
-        return encode.error_done(
-            record.request_id,
-            error,
-            message_ids=record.message_ids,
-            continuation=record.continuation,
-        )
-    return encode.done(
-        record.request_id,
-        message_ids=record.message_ids,
-        outcome=record.status,  # pyright: ignore[reportArgumentType] - the turn is settled
-        continuation=record.continuation,
-        replay=replay,
-    )
-
-
-def _replay(record: TurnRecord, bodies: Mapping[int, str]) -> list[str]:
-    return [
-        encode.replay_chunk(record.request_id, body, seq, continuation=record.continuation)
-        for seq, body in bodies.items()
-    ]
-
-
-def _news(bodies: Sequence[str]) -> dict[int, str]:
-    """The chunks of a continuation for a client that was shown the transcript just now.
-
-    Before its first step it tells the outcomes of earlier calls: the transcript has them, and in a
-    message that begins anew their cards would stand a second time.
-    """
-    first_step = bodies.index(START_STEP) if START_STEP in bodies else 0
-    return {seq: body for seq, body in enumerate(bodies) if seq == 0 or seq >= first_step}

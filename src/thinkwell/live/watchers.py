@@ -7,14 +7,16 @@ from typing import Protocol
 
 import msgspec
 
+from thinkwell.session.kept_path import Tail
 from thinkwell.wire import encode
+from thinkwell.wire.encode import Frame
 
 
 class Sink(Protocol):
     """The way to one client. Contract: never blocks, never raises."""
 
-    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
-        """Take frame texts, in order.
+    def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:
+        """Take frames, in order.
 
         `apart`: they may leave only when the client has dealt with everything before them.
         """
@@ -28,13 +30,28 @@ class Sink(Protocol):
 class Transcript(msgspec.Struct, frozen=True):
     """What a client should show."""
 
-    messages: Sequence[str]
-    """The messages as JSON texts."""
-    last: str | None
+    messages: Sequence[bytes] = ()
+    """The messages behind the blocks, as JSON texts."""
+    last: str | None = None
     """The id of the last one."""
+    blocks: Sequence[bytes] = ()
+    """The older messages of a long conversation: JSON texts, each with a comma behind it."""
+    version: int = 0
+    """The version of the stored path in it."""
+    since: Callable[[int], Tail | None] = lambda _: None
+    """What is new since an older version; None if only the whole will do."""
+
+    def frame(self, *, connect: bool = False) -> Frame:
+        """The whole of it."""
+        return encode.chat_messages(self.blocks, self.messages, connect=connect)
+
+    def short_frame(self, told: int | None) -> Frame:
+        """What somebody lacks who was told the path of an older version."""
+        tail = None if told is None else self.since(told)
+        return self.frame() if tail is None else encode.chat_tail(tail.after, tail.messages)
 
 
-NOTHING = Transcript((), None)
+NOTHING = Transcript()
 REMEMBERED = 64
 """How many connections that left are known when they come back."""
 
@@ -44,6 +61,7 @@ class Watcher:
 
     __slots__ = (
         "awaits",
+        "brief",
         "gone",
         "id",
         "offered",
@@ -52,6 +70,7 @@ class Watcher:
         "returned",
         "shown",
         "sink",
+        "told",
         "uninformed",
     )
 
@@ -60,6 +79,10 @@ class Watcher:
         self.sink = sink
         self.protocol = True
         """Whether it wants identity, state and the like; chat it gets in any case."""
+        self.brief = False
+        """It declared that it takes what changed instead of whole transcripts."""
+        self.told: int | None = None
+        """The version of the stored path it knows; None if it was never told one."""
         self.shown: Transcript | None = None
         """The transcript it was told to show last; none before its first, in a new page."""
         self.returned = False
@@ -75,17 +98,22 @@ class Watcher:
         self.awaits: str | None = None
         """A continuation it asked for: it is offered that stream, whatever streams before."""
 
-    def send(self, *frames: str) -> None:
+    def send(self, *frames: Frame) -> None:
         """Send frames to this connection alone."""
         self.sink.send(frames)
 
     def show(self, transcript: Transcript, *, connect: bool = False) -> None:
         """Have it show a transcript; `connect`: as a part of its connect sequence."""
+        brief = self.brief and not connect
+        frame = transcript.short_frame(self.told) if brief else transcript.frame(connect=connect)
+        self.knows(transcript)
         if connect:
             self.shown = NOTHING if self.returned else None
-        else:
-            self.shown = transcript
-        self.send(encode.chat_messages(transcript.messages, connect=connect))
+        self.send(frame)
+
+    def knows(self, transcript: Transcript) -> None:
+        """It shows a transcript once it has read what it was sent."""
+        self.shown, self.told = transcript, transcript.version
 
 
 class Watchers:
@@ -97,6 +125,8 @@ class Watchers:
     def __init__(self) -> None:
         self._by_id: dict[str, Watcher] = {}
         self._left: dict[str, None] = {}
+        self.emptied: Callable[[], None] = lambda: None
+        """Called when nobody is left."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -119,22 +149,29 @@ class Watchers:
             self._left[watcher.id] = self._left.pop(watcher.id, None)
             if len(self._left) > REMEMBERED:
                 del self._left[next(iter(self._left))]
+        if not self._by_id:
+            self.emptied()
 
     def get(self, connection_id: str | None) -> Watcher | None:
         """The connection with that id."""
         return None if connection_id is None else self._by_id.get(connection_id)
 
-    def show(self, transcript: Transcript, *, but: str | None = None, apart: bool = False) -> None:
-        """Have all show a transcript, except one."""
-        frame = encode.chat_messages(transcript.messages)
+    def show(
+        self, transcript: Transcript, *, where: Callable[[Watcher], bool], apart: bool = False
+    ) -> None:
+        """Have those `where` picks show a transcript."""
+        frames: dict[int | None, Frame] = {}  # encoded once for all who know the same
         for watcher in self:
-            if watcher.id != but:
-                watcher.shown = transcript
-                watcher.sink.send((frame,), apart=apart)
+            if where(watcher):
+                told = watcher.told if watcher.brief else None
+                if told not in frames:
+                    frames[told] = transcript.short_frame(told)
+                watcher.knows(transcript)
+                watcher.sink.send((frames[told],), apart=apart)
 
     def send(
         self,
-        *frames: str,
+        *frames: Frame,
         but: str | None = None,
         where: Callable[[Watcher], bool] | None = None,
     ) -> None:

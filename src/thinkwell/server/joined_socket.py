@@ -88,13 +88,15 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         """Send one ASGI message, or several texts at once; wait for the client, or drop it."""
-        kind, texts = message["type"], message.get("texts")
+        kind, texts, fragment = message["type"], message.get("texts"), message.get("fragment")
         if kind in (PAUSE, "websocket.send"):
             await self._may_write()
         if kind == ABORT:
             self.transport.abort()
         elif kind == PAUSE:
             await self._pause()
+        elif fragment is not None:
+            self.transport.writelines(fragment_frame(*fragment))
         elif texts is None:
             await super().send(message)
         else:
@@ -113,6 +115,17 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_PAUSE):
                 await self._read_up.wait()
+
+
+def fragment_frame(data: memoryview, first: bool, last: bool) -> list[bytes | memoryview]:  # noqa: FBT001
+    """A piece of one text message as a frame (RFC 6455 §5.4); pings may stand in between."""
+    kind = (0x80 if last else 0) | (0x01 if first else 0)
+    length = len(data)
+    if length < 126:
+        return [bytes([kind, length]), data]
+    if length < 65_536:
+        return [struct.pack("!BBH", kind, 126, length), data]
+    return [struct.pack("!BBQ", kind, 127, length), data]
 
 
 def join_frames(texts: Sequence[str]) -> bytes:

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice, takewhile
 
 from thinkwell.server.asgi import Message, Send
+from thinkwell.wire.encode import Frame, LongText
 
 EXTENSION = "thinkwell.texts"
 """In the scope's extensions: the server takes several texts in one message."""
@@ -26,6 +28,8 @@ PAUSE = "thinkwell.pause"
 PAUSE_ELSEWHERE = 0.05
 """Seconds between what must stay apart, where the server cannot tell what a client has read."""
 MOST_JOINED = 64
+SLICE = 128 * 1024
+"""Bytes of a long text that are written at once."""
 MAX_FRAMES = 10_000
 MAX_CHARACTERS = 8 * 1024 * 1024
 
@@ -34,7 +38,7 @@ class Outbox:
     """A bounded queue of frame texts with one reader."""
 
     def __init__(self) -> None:
-        self._frames: deque[str] = deque()
+        self._frames: deque[Frame] = deque()
         self._sizes: deque[int] = deque()
         """How many of the frames belong together; 0 is a pause."""
         self._characters = 0
@@ -45,7 +49,7 @@ class Outbox:
         self.overflowed = asyncio.Event()
         """Set once the client is too far behind; nothing is queued from then on."""
 
-    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
+    def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:
         """Queue frames behind the ones that wait already."""
         if self._closed or self._farewell is not None or not frames:
             return
@@ -84,14 +88,13 @@ class Outbox:
         """
         while not self._closed:
             while self._sizes:
-                if self._sizes[0]:
-                    await send(self._next(joined=joined))
-                    continue
-                self._sizes.popleft()
-                if pauses:
-                    await send({"type": PAUSE})
+                if not self._sizes[0]:
+                    self._sizes.popleft()
+                    await self._pause(send, pauses=pauses)
+                elif isinstance(self._frames[0], LongText):
+                    await self._write_long(send, joined=joined)
                 else:
-                    await asyncio.sleep(PAUSE_ELSEWHERE)
+                    await send(self._next(joined=joined))
             if self._farewell is not None:
                 code, reason = self._farewell
                 await send({"type": "websocket.close", "code": code, "reason": reason})
@@ -111,11 +114,43 @@ class Outbox:
 
     def _next(self, *, joined: bool) -> Message:
         count = min(self._sizes[0], MOST_JOINED) if joined else 1
+        short = takewhile(lambda frame: isinstance(frame, str), islice(self._frames, count))
+        batch = self._take(len(list(short)))
+        if len(batch) == 1:
+            return {"type": "websocket.send", "text": batch[0]}
+        return {"type": "websocket.send", "texts": batch}
+
+    def _take(self, count: int) -> list[Frame]:
         batch = [self._frames.popleft() for _ in range(count)]
         self._characters -= sum(map(len, batch))
         self._sizes[0] -= count
         if not self._sizes[0]:
             self._sizes.popleft()
-        if count == 1:
-            return {"type": "websocket.send", "text": batch[0]}
-        return {"type": "websocket.send", "texts": batch}
+        return batch
+
+    async def _write_long(self, send: Send, *, joined: bool) -> None:
+        """Send a long text in slices, between which others have their turn."""
+        (frame,) = self._take(1)
+        if isinstance(frame, str) or not joined:
+            await send({"type": "websocket.send", "text": str(frame)})
+            return
+        for fragment in _fragments(frame):
+            await send({"type": "websocket.send", "fragment": fragment})
+            await asyncio.sleep(0)
+
+    async def _pause(self, send: Send, *, pauses: bool) -> None:
+        if pauses:
+            await send({"type": PAUSE})
+        else:
+            await asyncio.sleep(PAUSE_ELSEWHERE)
+
+
+def _fragments(frame: LongText) -> Iterator[tuple[memoryview, bool, bool]]:
+    """The slices of a long text, each with whether it is the first and the last."""
+    slices = [
+        memoryview(piece)[start : start + SLICE]
+        for piece in frame.pieces
+        for start in range(0, len(piece), SLICE)
+    ]
+    for place, each in enumerate(slices):
+        yield each, place == 0, place == len(slices) - 1

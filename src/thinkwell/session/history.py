@@ -10,7 +10,7 @@ read away from the event loop.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 from thinkwell.core import json
 from thinkwell.core.errors import CorruptTreeError
@@ -18,7 +18,8 @@ from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import read_stored
 from thinkwell.session.cache import CachedMessage, MessageCache
 from thinkwell.session.head_path import HeadPath, window
-from thinkwell.session.rows import MessageRow, RecentHistory, StoredMessage
+from thinkwell.session.kept_path import KeptPath
+from thinkwell.session.rows import IdsBelow, MessageRow, RecentHistory, StoredMessage
 from thinkwell.store.base import Params, Reader, Row, Store
 
 log = logging.getLogger("thinkwell.session")
@@ -37,7 +38,48 @@ class History:
         self.cache = cache
         self.scope: dict[str, str] = {"agent": agent_id, "session": session_id}
         self.head_path = HeadPath()
+        self.kept: KeptPath | None = None
+        """The encoded path, while somebody watches."""
         self._store = store
+
+    @property
+    def known_ids(self) -> Collection[str]:
+        """The ids on the path to the head, as far as they are known without asking the store."""
+        kept = () if self.kept is None else self.kept.ids
+        return kept or self.head_path.ids
+
+    async def ids_below(self, known: Container[str]) -> IdsBelow:
+        """The ids from a known message (not included) down to the head."""
+        head = await self.head()
+        if head is None or head.id in known:
+            return IdsBelow([], None if head is None else head.id)
+        for count in (4, 64):
+            limits = {"leaf": head.id, "max_bytes": 0, "min_recent": count}
+            rows = await self._rows("recent_rows", {**self.scope, **limits}, None)
+            for place, row in enumerate(rows):
+                if row.parent_id is None or row.parent_id in known:
+                    return IdsBelow([each.id for each in rows[place::-1]], row.parent_id)
+        return await self._whole_path(head, known)
+
+    async def _whole_path(self, head: MessageRow, known: Container[str]) -> IdsBelow:
+        ids: list[str] = []
+        long = head.depth > LONG_PATH
+        params = {**self.scope, "leaf": head.id}
+        rows = await self._fetch("path_rows", params, None, long=long)
+        for row in rows:
+            if row["id"] in known:
+                return IdsBelow(ids[::-1], row["id"])
+            ids.append(row["id"])
+        if rows and rows[-1]["parent_id"] is not None:
+            raise _broken(MessageRow.from_row(rows[-1]))
+        return IdsBelow(ids[::-1], None)
+
+    async def texts(self, ids: Sequence[str]) -> dict[str, str]:
+        """The stored texts of those ids that hold a message, as of the last commit."""
+        params = {**self.scope, "ids": json.dumps(ids)}
+        rows = await self._fetch("message_contents", params, None, long=len(ids) > 8) if ids else ()
+        entries = {row["id"]: self._entry(row) for row in rows}
+        return {each: entry.text for each, entry in entries.items() if entry.message is not None}
 
     async def row(self, message_id: str, reader: Reader | None = None) -> MessageRow | None:
         """Place and sizes of one message."""

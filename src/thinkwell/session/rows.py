@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias
 
@@ -108,6 +109,14 @@ class Appended(msgspec.Struct, frozen=True, kw_only=True):
     """What was written; empty if nothing was."""
     stamp: int = 0
     """Which write of the tree this was."""
+
+
+class IdsBelow(msgspec.Struct, frozen=True):
+    """The end of a path by ids, root side first."""
+
+    ids: Sequence[str]
+    below: str | None
+    """The message above the first; None if that is a root."""
 
 
 class RecentHistory(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,6 +70,8 @@ class Session(MessageTree):
                 entry = CachedMessage(each.row.version, each.content, json.loads(each.content))
                 self.cache.put(each.row.seq, entry)
                 self.history.head_path.extend(each)
+                if self.history.kept is not None:
+                    self.history.kept.extend(each)
 
     async def append_message(self, message: UIMessage, parent: Parent = AUTO) -> Appended:
         """Add a message below `parent`: the head (`AUTO`), nothing (None), or a message by id."""

@@ -34,8 +34,13 @@ class MessageTree:
     def __init__(self, history: History, clock: Clock) -> None:
         self.history = history
         self._scope = history.scope
-        self._changed = history.head_path.changed
         self._clock = clock
+
+    def _changed(self, *, replaced: str | None = None, moved: bool = False) -> int:
+        """The tree is about to be written to."""
+        if (kept := self.history.kept) is not None:
+            kept.note(replaced=replaced, moved=moved)
+        return self.history.head_path.changed()
 
     async def append(self, tx: Transaction, message: UIMessage, parent: Parent = AUTO) -> Appended:
         """Add a message below `parent`. An id that is there already changes nothing."""
@@ -78,7 +83,7 @@ class MessageTree:
         if not rows:
             return 0
         head = await self.history.head(tx)
-        self._changed()
+        self._changed(moved=True)
         for group in connected_groups(rows):
             gone = {**self._scope, "ids": json.dumps([row.id for row in group])}
             await tx.execute("shift_below_deleted", {**gone, "top": group[0].id})
@@ -95,14 +100,14 @@ class MessageTree:
         rows = [MessageRow.from_row(row) for row in found]
         head = await self.history.head(tx)
         ids = json.dumps([row.id for row in rows])
-        self._changed()
+        self._changed(moved=True)
         await tx.execute("delete_messages", {**self._scope, "ids": ids})
         await self._move_head_from(tx, head, rows)
         return len(rows)
 
     async def clear(self, tx: Transaction) -> int:
         """Remove every message of the session; how many that were."""
-        self._changed()
+        self._changed(moved=True)
         count = await tx.execute("clear_messages", self._scope)
         await tx.execute("touch_session", self._scope)
         return count
@@ -160,7 +165,7 @@ class MessageTree:
         old = await self.history.row(draft.id, tx)
         if old is None:
             return False
-        self._changed()
+        self._changed(replaced=draft.id)
         target = {**self._scope, "id": draft.id}
         await tx.execute(
             "replace_message",

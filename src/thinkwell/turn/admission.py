@@ -154,7 +154,7 @@ async def _sort_out(
         return Found(set(), waiting, None)
     history = parts.session.history
     asked = {*request.listed, *(message["id"] for message in request.messages)}
-    known = asked.intersection(history.head_path.ids)
+    known = asked.intersection(history.known_ids)
     for turn in waiting:
         known |= {message["id"] for message in turn.input} | {turn.message_id or ""}
     known |= {row.id for row in await history.rows([*(asked - known)], tx)}

@@ -97,8 +97,11 @@ class TurnOutput(Protocol):
         """Stored messages were mended."""
         ...
 
-    async def ended(self, record: TurnRecord, error: str | None) -> None:
-        """A turn has ended; if it could not be settled, `record` says what clients must hear."""
+    async def ended(self, record: TurnRecord, error: str | None, answer: str | None = None) -> None:
+        """A turn has ended; if it could not be settled, `record` says what clients must hear.
+
+        `answer` is the text that was stored.
+        """
         ...
 
 

@@ -92,7 +92,8 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
         turn.parts.output.updated(_kept(turn))
-    await turn.parts.output.ended(turn.record, client_text)
+    answer = turn.written[-1].content if turn.written else None
+    await turn.parts.output.ended(turn.record, client_text, answer)
     return TurnOutcome(
         record=turn.record,
         message=_kept(turn),

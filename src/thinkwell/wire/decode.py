@@ -71,10 +71,10 @@ def _chat_request(frame: dict[str, Any]) -> Pieces[Frame]:
     options = cast("dict[str, Any]", init)
     if options.get("method") != "POST":
         return BadChatRequest(None, "Only POST starts a turn.")
-    return (yield from _chat_body(request_id, options.get("body")))
+    return (yield from _chat_body(request_id, options.get("body"), _text(frame, "after")))
 
 
-def _chat_body(request_id: str, text: Any) -> Pieces[Frame]:
+def _chat_body(request_id: str, text: Any, after: str | None) -> Pieces[Frame]:
     if not isinstance(text, str) or not text:
         return BadChatRequest(request_id, "The chat request has no body.")
     try:
@@ -94,6 +94,7 @@ def _chat_body(request_id: str, text: Any) -> Pieces[Frame]:
     return ChatRequest(
         id=request_id,
         messages=cast("list[Any]", messages),
+        after=after,
         trigger="regenerate-message" if regenerate else "submit-message",
         client_tools=cast("list[Any]", tools) if isinstance(tools, list) else None,
         body={key: item for key, item in body.items() if key not in _BODY_KEYS},

@@ -9,13 +9,33 @@ Contract: strings handed in hold no lone surrogates (`core.json.to_jsonable` has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from thinkwell.core.json import dumps
 
 Outcome = Literal["completed", "error", "aborted", "skipped", "recovering"]
 ChunkFrame = Callable[[str, int], str]
 """`(body, seq) -> frame`: the frame of one chunk of the stream it was made for."""
+
+
+class LongText:
+    """A frame so long that it is kept and written in pieces, which many connections share."""
+
+    __slots__ = ("pieces", "size")
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self.pieces = pieces
+        self.size = sum(map(len, pieces))
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __str__(self) -> str:
+        return b"".join(self.pieces).decode()
+
+
+Frame: TypeAlias = str | LongText
+"""What goes out as one WebSocket message."""
 
 _RESPONSE = '{"type":"cf_agent_use_chat_response","id":'
 _NO_MCP_SERVERS = dumps(
@@ -47,10 +67,22 @@ def mcp_servers() -> str:
     return _NO_MCP_SERVERS
 
 
-def chat_messages(encoded_messages: Sequence[str], *, connect: bool = False) -> str:
-    """S6: the transcript, from JSON texts of its messages. `connect`: sent on connect."""
-    end = '],"connect":true}' if connect else "]}"
-    return '{"type":"cf_agent_chat_messages","messages":[' + ",".join(encoded_messages) + end
+def chat_messages(
+    blocks: Sequence[bytes], messages: Sequence[bytes], *, connect: bool = False
+) -> Frame:
+    """S6: the transcript, from JSON texts of its messages. `connect`: sent on connect.
+
+    `blocks` are joined messages with a comma at the end; if there are any, `messages` is not empty.
+    """
+    end = b'],"connect":true}' if connect else b"]}"
+    pieces = [b'{"type":"cf_agent_chat_messages","messages":[', *blocks, b",".join(messages), end]
+    return LongText(pieces) if blocks else b"".join(pieces).decode()
+
+
+def chat_tail(after: str | None, messages: Sequence[bytes]) -> str:
+    """S6 in the short form: what follows the message `after`; null is the top of the list."""
+    begin = f'{{"type":"cf_agent_chat_messages","after":{dumps(after)},"messages":['
+    return begin + b",".join(messages).decode() + "]}"
 
 
 def message_updated(encoded_message: str) -> str:

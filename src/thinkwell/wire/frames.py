@@ -22,6 +22,8 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: list[Any]
     """The client's whole list, unchecked: entries may be anything JSON can hold."""
     trigger: Trigger = "submit-message"
+    after: str | None = None
+    """Of a client that sends only what is new: the id of the message before that in its list."""
     client_tools: list[Any] | None = None
     """None when the key is absent (keep the stored ones); an empty list clears them (§6.2)."""
     body: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])

@@ -13,7 +13,8 @@ from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.live.live import EndedStream, Live
+from thinkwell.live.live import Live
+from thinkwell.live.streams import EndedStream
 from thinkwell.live.watchers import Transcript, Watcher, Watchers
 
 CHUNKS = [json.dumps({"type": "text-delta", "id": "t", "delta": str(n)}) for n in range(5)]
@@ -52,12 +53,12 @@ class Room:
         self.live = Live(Watchers(), self._transcript, self._find_ended)
         self.logs: dict[str, TurnLog] = {}
 
-    async def _transcript(self) -> Transcript:
+    async def _transcript(self, *, keep: bool = False) -> Transcript:
         if self.pause is not None:
             await self.pause.wait()
         if self.failure is not None:
             raise self.failure
-        return Transcript(self.messages, "m" if self.messages else None)
+        return Transcript([m.encode() for m in self.messages], "m" if self.messages else None)
 
     async def _find_ended(self, request_id: str) -> EndedStream | None:
         return self.ended.get(request_id)
