@@ -55,7 +55,7 @@ async def store_answer(path: Path, parts: list[Any]) -> None:
     """An answer as an older version, an import or a damaged disk may have left it."""
     app = app_with(Backstage(), f"sqlite:///{path}")
     async with app:
-        agent = app.agent(app.agents[0], "default")
+        agent: Any = app.agent(app.agents[0], "default")
         await agent.add_messages(
             [user_message("q", "asked"), assistant_message("a", "in its place")]
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -104,9 +104,13 @@ class FakeScreen:
     def tick(self) -> None: ...
 
 
+def encoded(messages: Sequence[Mapping[str, Any]]) -> list[bytes]:
+    return [dumps(dict(message)).encode() for message in messages]
+
+
 def greeting(*messages: Mapping[str, Any], first: str | None = None) -> list[str]:
     """What an agent sends on connect: a transcript, or `first` instead of it."""
-    transcript = encode.chat_messages([dumps(dict(m)) for m in messages], connect=True)
+    transcript = str(encode.chat_messages((), encoded(messages), connect=True))
     return [
         first or transcript,
         encode.identity("default", "assistant", state_follows=False),
@@ -115,7 +119,7 @@ def greeting(*messages: Mapping[str, Any], first: str | None = None) -> list[str
 
 
 def transcript(*messages: Mapping[str, Any]) -> str:
-    return encode.chat_messages([dumps(dict(m)) for m in messages])
+    return str(encode.chat_messages((), encoded(messages)))
 
 
 def chunks(

@@ -25,6 +25,7 @@ from thinkwell.messages.message import UIMessage, user_message
 from thinkwell.store.base import Params, Row, Store, Transaction
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import ScriptedModel
+from thinkwell.wire.encode import Frame
 from thinkwell.wire.http import HttpRequest
 
 AgentT = TypeVar("AgentT", bound=Think)
@@ -54,8 +55,8 @@ class _Sink:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
-        self._client.take(frames)
+    def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:
+        self._client.take([str(frame) for frame in frames])
 
     def close(self, code: int, reason: str) -> None:
         self._client.closed = (code, reason)

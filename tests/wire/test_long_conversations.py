@@ -36,6 +36,11 @@ def shown_by(tab: Tab) -> list[str]:
     return [text_of(message) for message in shown.values()]
 
 
+async def both_hear(first: Tab, second: Tab, request: str = "q1") -> None:
+    for tab in (first, second):
+        await tab.stream(request)
+
+
 async def seed(r: Room, count: int) -> list[UIMessage]:
     messages = [user_message(f"old-{number}", f"words {number}") for number in range(count)]
     await r.agent.add_messages(messages)
@@ -47,9 +52,9 @@ class TestStockClients:
         async with room("Hello", "Again") as r:
             asker, other = await r.tabs()
             await asker.ask("hi")
-            await asker.stream(), await other.stream()
+            await both_hear(asker, other)
             await asker.ask("more", "q2", after=await r.messages())
-            await asker.stream("q2"), await other.stream("q2")
+            await both_hear(asker, other, "q2")
             assert transcripts(asker) == []
             assert [len(frame["messages"]) for frame in transcripts(other)] == [1, 3]
             assert shown_by(other) == await r.texts() == ["hi", "Hello", "more", "Again"]
@@ -58,14 +63,14 @@ class TestStockClients:
         async with room("one", "two", "three") as r:
             asker, other = await r.tabs()
             await asker.ask("hi")
-            await asker.stream(), await other.stream()
+            await both_hear(asker, other)
             question = (await r.messages())[0]
             await asker.regenerate("q2", [question])
-            await asker.stream("q2"), await other.stream("q2")
+            await both_hear(asker, other, "q2")
             assert [text_of(m) for m in transcripts(asker)[-1]["messages"]] == ["hi", "two"]
             changed = {**question, "parts": [{"type": "text", "text": "hey"}]}
             await asker.request("q3", [changed])
-            await asker.stream("q3"), await other.stream("q3")
+            await both_hear(asker, other, "q3")
             assert shown_by(asker) == shown_by(other) == await r.texts() == ["hey", "three"]
 
     async def test_a_question_sent_meanwhile_ends_with_a_transcript_for_all(self):
@@ -76,7 +81,7 @@ class TestStockClients:
             await gate.reached()
             await asker.ask("second", "q2", after=[user_message("u-q1", "first")])
             gate.open()
-            await asker.stream("q2"), await other.stream("q2")
+            await both_hear(asker, other, "q2")
             assert shown_by(asker) == shown_by(other) == await r.texts()
 
     async def test_a_stopped_turn_ends_with_what_is_stored(self):
@@ -86,7 +91,7 @@ class TestStockClients:
             await asker.ask("hi")
             await gate.reached()
             await asker.cancel()
-            await asker.stream(), await other.stream()
+            await both_hear(asker, other)
             assert shown_by(asker) == shown_by(other) == await r.texts() == ["hi", "some words"]
 
     async def test_a_client_that_shows_something_else_is_shown_the_transcript(self):
@@ -122,7 +127,7 @@ class TestClientsThatDeclareIt:
             await seed(r, 1000)
             asker, other = await r.tab(**BRIEF), await r.tab(**BRIEF)
             await send_new(asker, "q1", "old-999")
-            await asker.stream(), await other.stream()
+            await both_hear(asker, other)
             (frame,) = transcripts(other)
             assert frame["after"] == "old-999"
             assert [text_of(message) for message in frame["messages"]] == ["new q1"]
@@ -155,9 +160,9 @@ class TestClientsThatDeclareIt:
             await seed(r, 600)
             asker, other = await r.tab(**BRIEF), await r.tab(**BRIEF)
             await send_new(asker, "q1", "old-599")
-            await asker.stream(), await other.stream()
+            await both_hear(asker, other)
             await asker.regenerate("q2", [user_message("u-q1", "new q1")])
-            await asker.stream("q2"), await other.stream("q2")
+            await both_hear(asker, other, "q2")
             for tab in (asker, other):
                 assert transcripts(tab)[-1]["after"] == "u-q1"
                 assert shown_by(tab)[-2:] == ["new q1", "two"]
@@ -168,7 +173,7 @@ class TestClientsThatDeclareIt:
             await seed(r, 1500)
             tab, other = await r.tab(**BRIEF), await r.tab(**BRIEF)
             await tab.regenerate("q1", [user_message("old-700", "words 700")])
-            await tab.stream("q1"), await other.stream("q1")
+            await both_hear(tab, other, "q1")
             assert shown_by(tab) == shown_by(other) == await r.texts()
             assert transcripts(tab)[-1]["after"] == "old-700"
             assert len(await r.texts()) == 702
@@ -180,7 +185,7 @@ class TestClientsThatDeclareIt:
             await asker.clear()
             await other.until("chat_clear")
             await send_new(asker, "q1", None)
-            await asker.stream(), await other.stream()
+            await both_hear(asker, other)
             assert await r.texts() == ["new q1", "Hello"]
             assert shown_by(other)[-2:] == ["new q1", "Hello"]
 

@@ -78,8 +78,7 @@ class Turns:
         """Told when messages or waiting calls may have changed."""
         self.telling = Telling(self.live, self._queue, self.changes)
         """What its own turns tell."""
-        self._closed = False
-        self._forgotten = 0
+        self._closed, self._forgotten = False, 0
         self._parts: Parts | None = None
 
     @property

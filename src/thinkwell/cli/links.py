@@ -17,6 +17,7 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.app import App
+from thinkwell.wire.encode import Frame
 from thinkwell.wire.http import HttpRequest
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ class _Inbox:
     def __init__(self) -> None:
         self.frames: asyncio.Queue[str | LinkError] = asyncio.Queue()
 
-    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:  # noqa: ARG002
-        for text in frames:
-            self.frames.put_nowait(text)
+    def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:  # noqa: ARG002
+        for frame in frames:
+            self.frames.put_nowait(str(frame))
 
     def close(self, code: int, reason: str) -> None:
         final = code == POLICY_VIOLATION or code > LARGEST_CODE_TO_RETRY

@@ -16,6 +16,7 @@ from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.live import Live
 from thinkwell.live.streams import EndedStream
 from thinkwell.live.watchers import Transcript, Watcher, Watchers
+from thinkwell.wire.encode import Frame
 
 CHUNKS = [json.dumps({"type": "text-delta", "id": "t", "delta": str(n)}) for n in range(5)]
 
@@ -27,8 +28,8 @@ class Tab:
         self.frames: list[dict[str, Any]] = []
         self.watcher = Watcher(name, self)
 
-    def send(self, frames: Sequence[str], *, apart: bool = False) -> None:
-        self.frames.extend(json.loads(text) for text in frames)
+    def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:
+        self.frames.extend(json.loads(str(frame)) for frame in frames)
 
     def close(self, code: int, reason: str) -> None:
         raise AssertionError(f"nobody asked for a close: {code} {reason}")

@@ -29,13 +29,30 @@ def test_an_agent_without_mcp_servers_sends_the_empty_form():
 
 
 def test_the_transcript_joins_messages_that_were_encoded_before():
-    frame = json.loads(encode.chat_messages(['{"id":"1"}', '{"id":"2"}'], connect=True))
+    messages = [b'{"id":"1"}', b'{"id":"2"}']
+    frame = json.loads(str(encode.chat_messages((), messages, connect=True)))
     assert frame == {
         "type": "cf_agent_chat_messages",
         "messages": [{"id": "1"}, {"id": "2"}],
         "connect": True,
     }
-    assert "connect" not in json.loads(encode.chat_messages([]))
+    assert "connect" not in json.loads(str(encode.chat_messages((), [])))
+
+
+def test_a_long_transcript_is_a_text_in_pieces():
+    frame = encode.chat_messages([b'{"id":"1"},', b'{"id":"2"},'], [b'{"id":"3"}'])
+    assert isinstance(frame, encode.LongText)
+    assert len(frame) == len(str(frame))
+    assert [message["id"] for message in json.loads(str(frame))["messages"]] == ["1", "2", "3"]
+
+
+def test_the_end_of_a_list_names_the_message_before_it():
+    assert json.loads(encode.chat_tail("m1", [b'{"id":"m2"}'])) == {
+        "type": "cf_agent_chat_messages",
+        "after": "m1",
+        "messages": [{"id": "m2"}],
+    }
+    assert json.loads(encode.chat_tail(None, []))["after"] is None
 
 
 def test_a_changed_message_goes_out_whole():
