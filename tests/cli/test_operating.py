@@ -254,6 +254,22 @@ class TestTheSocket:
         await control.close()
         await host.stop()
 
+    async def test_a_stop_is_planned_even_if_the_program_just_ends(self, tmp_path: Path):
+        host = Host([], SqliteStore(tmp_path / "x.db"))
+        await host.start()
+        asked = asyncio.Event()
+        control = Control(host, tmp_path / "x.db", stop=asked.set)
+        await control.start()
+        reader, writer = await asyncio.open_unix_connection(socket_of(tmp_path / "x.db"))
+        writer.write(b'{"do": "stop"}\n')
+        assert json.loads(await reader.readline())["ok"] is True
+        await asked.wait()
+        with ReadOnlySqlite(tmp_path / "x.db") as left:
+            assert left.fetch_all("boot_by_id", {"id": 1})[0]["stopped_at"] is not None
+        await control.close()
+        assert await reader.read() == b""
+        await host.stop()
+
     async def test_a_file_of_that_name_is_left_alone_and_the_app_starts(self, tmp_path: Path):
         host = Host([], SqliteStore(tmp_path / "x.db"))
         await host.start()

@@ -146,6 +146,7 @@ class Control:
                 writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
                 if stops:
+                    await self._host.plan_the_end()  # not every program handles the signal
                     self._stop()
                     await reader.read()  # until they leave, or we end
             finally:

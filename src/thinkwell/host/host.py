@@ -124,7 +124,7 @@ class Host:
         self._running = False
         within = self._drain_timeout if within is None else max(within, 0.0)
         closing = min(CLOSING_SHARE * within, MOST_CLOSING)
-        await self._plan_the_end()
+        await self.plan_the_end()
         await self._drain(self._activations(), within - closing)
         awake = self._activations()
         await self._tasks.close(closing / 3)  # nobody wakes any more
@@ -272,7 +272,8 @@ class Host:
         await asyncio.sleep(SOON)
         await mark_steady(self._store, self._around.boot)
 
-    async def _plan_the_end(self) -> None:
+    async def plan_the_end(self) -> None:
+        """Write down that the end of this process is asked for: it is no death then."""
         try:
             await mark_stopped(self._store, self._around.boot, self._around.clock.now())
         except StoreError:  # a store that is gone keeps nothing: the stop goes on
