@@ -232,6 +232,8 @@ class TestHooks:
             assert untyped(stage)._turns.tasks.left_behind == 1
             assert stage.fields("hook:left_behind")[0]["hook"] == "holds"
             dispose()
+            if event in ("on_tool_result", "after_tool_call"):
+                assert "not known whether" in part_of(await stage.answer())["errorText"]
             stored = await stage.messages()
             stage.agent.go_on.set()
             while untyped(stage)._turns.tasks.left_behind:

@@ -46,15 +46,19 @@ current_guard: ContextVar[Guard | None] = ContextVar("current_guard", default=No
 _OUTSIDE = Guard(AbortSignal(), limit=lambda: None, grace=0.0, lost=lambda _what, _limit: None)
 
 
-async def visit(what: str, answer: Awaitable[Any], limit: float | None = None) -> Any:
-    """Wait for what user code gave, at most `limit` seconds, else as long as the guard says."""
+def visit(what: str, answer: Awaitable[Any], limit: float | None = None) -> Awaitable[Any]:
+    """To await instead of what user code gave: at most `limit` seconds, else the guard's limit."""
     guard = current_guard.get()
     if guard is None:
         if limit is None:
-            return await answer
+            return answer
         guard = _OUTSIDE
     if type(answer) is CoroutineType:
-        return await _drive(guard, what, cast("Coroutine[Any, Any, Any]", answer), limit)
+        return _drive(guard, what, cast("Coroutine[Any, Any, Any]", answer), limit)
+    return _wait(guard, what, answer, limit)
+
+
+async def _wait(guard: Guard, what: str, answer: Awaitable[Any], limit: float | None) -> Any:
     with _Visit(guard, what, limit):
         return await answer
 

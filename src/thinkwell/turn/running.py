@@ -57,6 +57,8 @@ class RunningTurn:
     """A call of the last step was answered from outside: its continuation goes on."""
     continuation_owed = False
     """A client asked to go on once every open call of this answer has its result."""
+    claimed: frozenset[str] = frozenset()
+    """Ids of calls whose tool was started in this attempt."""
     written: Sequence[Appended] = ()
     """What the last transaction of the turn added to the tree."""
     tools: Mapping[str, Tool] = MappingProxyType({})

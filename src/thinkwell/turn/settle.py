@@ -159,18 +159,22 @@ async def _settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
     """No stored answer keeps a call without a result (spec/02 §7.10)."""
     if isinstance(ending, Completed | Skipped) or turn.log.failure is not None:
         return
-    text = _leftover_text(ending)
     begun = [part for part in approved_calls(turn.fold.message) if "preliminary" in part]
     for part in (*begun, *turn.own_parts()):
         if is_tool_part(part) and not has_result(part):
+            call_id: str = part["toolCallId"]
+            text = _leftover_text(ending, started=call_id in turn.claimed)
             await _tell_leftover(
-                turn, tool_error(part["toolCallId"], text), show=not isinstance(ending, Parked)
+                turn, tool_error(call_id, text), show=not isinstance(ending, Parked)
             )
 
 
-def _leftover_text(ending: Ending) -> str:
+def _leftover_text(ending: Ending, *, started: bool) -> str:
     if isinstance(ending, Parked):
         return "The process died while the turn ran. It is not known whether this call finished."
+    if started:
+        ended = "Stopped" if isinstance(ending, Aborted) else "The turn failed"
+        return f"{ended} while it ran. It is not known whether this call finished."
     return (
         "Stopped before it ran."
         if isinstance(ending, Aborted)

@@ -64,6 +64,7 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
         await parts.commits.insist(
             parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
         )
+        turn.claimed |= {call.call_id}
         crash_here("c7")
         settled = await _run(turn, step, call, ready, key=claim.idempotency_key)
         crash_here("c8")
