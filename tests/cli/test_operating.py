@@ -251,6 +251,7 @@ class TestTheSocket:
             writer.write(line)
             assert json.loads(await reader.readline())["ok"] is False
             writer.close()
+            await writer.wait_closed()
         await control.close()
         await host.stop()
 
@@ -268,6 +269,8 @@ class TestTheSocket:
             assert left.fetch_all("boot_by_id", {"id": 1})[0]["stopped_at"] is not None
         await control.close()
         assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
         await host.stop()
 
     async def test_a_file_of_that_name_is_left_alone_and_the_app_starts(self, tmp_path: Path):
