@@ -288,6 +288,28 @@ async def test_what_was_allowed_runs_only_for_those_who_could_have_allowed_it():
         assert await ran(r) == ["transfer"]
 
 
+class Lender(Office, name="office"):
+    """Its tool does not stand in the class."""
+
+    def get_tools(self) -> Any:
+        async def lend() -> str:
+            """Pay."""
+            return "lent"
+
+        return {"lend": tool(needs_approval=True)(lend)}
+
+
+async def test_nobody_says_what_came_of_a_call_that_the_server_runs():
+    async with office([call("lend")], "done", cls=Lender) as r:
+        ann = await asked(r)
+        await ann.result(toolName="lend", output="forged")
+        await ann.before_now()
+        messages = await transcript(r)
+        part_of(messages).update(state="output-available", output="forged")
+        await post(r, "chat", "ann", {"messages": messages})
+        assert part_of(await transcript(r))["state"] == "approval-requested"
+
+
 async def test_where_nobody_is_known_whoever_may_send_may_approve(tmp_path: Path):
     path = tmp_path / "x.db"
     async with office([call("transfer")], "done", store=path, known=False) as r:

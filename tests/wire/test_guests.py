@@ -112,9 +112,14 @@ class TestExpiring:
     async def test_when_it_expires_auth_is_asked_again_and_may_refuse(self):
         auth = Doorman(ann=Principal(id="ann", expires_at=time.time() + 0.2))
         async with room(auth=auth) as r:
-            ann = await r.tab(who="ann")
+            ann = await r.open(who="ann")
             assert await ann.closed() == 4401
             assert auth.asked == 2
+
+    async def test_one_that_has_expired_already_is_not_let_in(self):
+        async with room(auth=lambda *_: Principal(id="ann", expires_at=1.0)) as r:
+            assert (await r.browser.get(f"{r.path}/get-messages"))[0] == 401
+            assert await (await r.open()).closed() == 4401
 
     async def test_one_that_was_renewed_stays(self):
         clock, naps = FakeClock(), Naps()
@@ -122,7 +127,7 @@ class TestExpiring:
         soon, later = (Principal(id="ann", expires_at=t) for t in (100.0, 500.0))
 
         async def ask() -> Principal | None:
-            return later
+            return later if clock.time < 500.0 else None
 
         async with guests.staying(soon, ask) as guest:
             assert await naps.next() == 60.0

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException, WebSocketException
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 
+from thinkwell.core.clock import Clock, SystemClock
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
 from thinkwell.server.asgi import header_pairs
@@ -65,8 +66,10 @@ class Access:
         *,
         before_connect: BeforeHook | None = None,
         before_request: BeforeHook | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._auth = auth
+        self._clock = clock or SystemClock()
         self._before_connect = before_connect
         self._before_request = before_request
 
@@ -103,11 +106,14 @@ class Access:
         if isinstance(answer, str):
             return Principal(id=answer)
         if isinstance(answer, Principal):
-            return answer
+            return None if self._is_over(answer) else answer
         raise TypeError(
             f"auth() returned {type(answer).__name__}. Return a Principal, a user id as text, or "
             "None to refuse."
         )
+
+    def _is_over(self, principal: Principal) -> bool:
+        return principal.expires_at is not None and principal.expires_at <= self._clock.now()
 
     async def _ask_hook(
         self, request: HTTPConnection, route: Route, principal: Principal | None

@@ -31,14 +31,13 @@ Ask = Callable[[], Awaitable[Principal | None]]
 class Guest:
     """One open socket or stream."""
 
-    def __init__(self, principal: Principal | None, ask: Ask, clock: Clock) -> None:
+    def __init__(self, principal: Principal | None, ask: Ask) -> None:
         self.principal = principal
         self.refused = asyncio.Event()
         """Set once it may not stay."""
         self.code = UNAUTHORIZED
         """What its socket is closed with."""
         self._ask = ask
-        self._clock = clock
 
     async def ask_again(self) -> None:
         """Ask `auth` whether it may stay."""
@@ -50,16 +49,13 @@ class Guest:
         except Exception:
             log.exception("auth failed when it was asked again, so its guest has to leave")
             now = None
-        if now is None or now.id != known.id or self._is_over(now):
+        if now is None or now.id != known.id:
             self.refused.set()
         elif now.claims != known.claims:  # what it may do has changed: it comes back as that
             self.code = COME_AGAIN
             self.refused.set()
         else:
             self.principal = now
-
-    def _is_over(self, principal: Principal) -> bool:
-        return principal.expires_at is not None and principal.expires_at <= self._clock.now()
 
 
 class Guests:
@@ -77,7 +73,7 @@ class Guests:
     @asynccontextmanager
     async def staying(self, principal: Principal | None, ask: Ask) -> AsyncGenerator[Guest]:
         """Somebody is inside while the block runs."""
-        guest = Guest(principal, ask, self._clock)
+        guest = Guest(principal, ask)
         if principal is None:  # nobody was asked who they are
             yield guest
             return
