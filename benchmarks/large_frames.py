@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,8 +23,8 @@ from benchmarks.soak import ask, serve
 SIZE = 14_000_000
 OTHERS = 4
 SECONDS = 6.0
-LIMIT = 0.05
-"""Seconds: p99 of the others' wait, beyond what they wait without that neighbour."""
+PAUSE = 0.2
+"""Seconds between two large frames."""
 
 
 def _chat(body: str) -> str:
@@ -49,15 +50,16 @@ SHAPES: dict[str, Callable[[], str]] = {
 }
 
 
-async def _heavy(url: str, text: str, stop: asyncio.Event) -> int:
-    sent = 0
+async def _heavy(url: str, shape: str) -> None:
+    """The neighbour, in a process of its own: making and sending such frames takes time too."""
+    text = _chat(SHAPES[shape]())
     async with aiohttp.ClientSession() as http, http.ws_connect(url, max_msg_size=0) as socket:
-        while not stop.is_set():
+        while True:
             await socket.send_str(text)
-            sent += 1
             while json.loads((await socket.receive()).data).get("id") != "q":
                 pass
-    return sent
+            print("sent", flush=True)
+            await asyncio.sleep(PAUSE)
 
 
 async def _small(url: str, stop: asyncio.Event, waits: list[float]) -> None:
@@ -77,18 +79,27 @@ async def measure(url: str, shape: str | None) -> tuple[list[float], int]:
     """How long the others waited, and how many large frames were sent meanwhile."""
     waits: list[float] = []
     stop = asyncio.Event()
-    text = None if shape is None else _chat(SHAPES[shape]())
+    heavy = None
+    if shape is not None:
+        heavy = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "benchmarks.large_frames", shape),
+            f"{url}/agents/soaked/heavy-{shape}",
+            stdout=asyncio.subprocess.PIPE,
+        )
+        if heavy.stdout is not None:
+            await heavy.stdout.readline()
     others = [
         asyncio.ensure_future(_small(f"{url}/agents/soaked/small-{shape}-{n}", stop, waits))
         for n in range(OTHERS)
     ]
-    heavy = None
-    if text is not None:
-        heavy = asyncio.ensure_future(_heavy(f"{url}/agents/soaked/heavy-{shape}", text, stop))
     await asyncio.sleep(SECONDS)
     stop.set()
     await asyncio.gather(*others)
-    return waits, 0 if heavy is None else await heavy
+    if heavy is None:
+        return waits, 0
+    heavy.kill()
+    said, _ = await heavy.communicate()
+    return waits, said.count(b"sent")
 
 
 async def main() -> None:
@@ -111,4 +122,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(_heavy(sys.argv[2], sys.argv[1]) if len(sys.argv) > 1 else main())

@@ -1,4 +1,4 @@
-"""Large answers: what clients saw is stored, whatever its size (spec/03 §11; DESIGN §1)."""
+"""Large answers and large lists: what clients saw is stored, whatever its size (spec/03 §11)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.turns.support import folded, running
 from thinkwell import Think
-from thinkwell.messages.message import text_of
+from thinkwell.messages.message import text_of, user_message
 from thinkwell.models.base import TextDelta, TextStart
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import text
@@ -31,7 +31,6 @@ class TestStoredWhole:
             told = text_of(folded(client.chunks()))
             assert len(told) > 9_000_000
             assert text_of(await stage.answer()) == told
-            assert text_of(client.transcript()[-1]) == told
         async with running(Plain, "and on", store=SqliteStore(path)) as stage:
             assert text_of(await stage.answer()) == told
             late = await stage.connect("late")
@@ -71,3 +70,17 @@ class TestTheLimit:
             result = await stage.agent.continue_last_turn()
             assert result is not None
             assert result.stop_reason == "length"
+
+
+class TestHowMuchAtOnce:
+    async def test_more_new_messages_than_one_transaction_should_take_are_refused(self):
+        """Storing them would hold up every other agent."""
+        async with running(Plain, "fine") as stage:
+            client = await stage.connect()
+            await client.request("q1", messages=[user_message(f"u{n}", "x") for n in range(501)])
+            end = await client.until_end("q1")
+            assert "501 new messages" in end["body"]
+            assert await stage.messages() == []
+            await client.request("q2", messages=[user_message(f"u{n}", "x") for n in range(3)])
+            await client.until_end("q2")
+            assert len(await stage.messages()) == 4

@@ -22,7 +22,7 @@ from thinkwell.core.errors import HostClosedError, SubmissionConflictError
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.visible import visible_message
-from thinkwell.turn.admission import TurnRequest
+from thinkwell.turn.admission import MOST_NEW, TurnRequest
 from thinkwell.wire.http import HttpResponse
 
 _FIELDS = ("input", "metadata", "idempotencyKey", "wait")
@@ -72,6 +72,8 @@ def _turn_request(body: dict[str, Any], visit: Visit) -> TurnRequest:
         raise Refusal(400, f"`input` cannot be used: {error}.") from error
     if not messages:
         raise Refusal(400, "`input` has no user message: the server writes all others itself.")
+    if len(messages) > MOST_NEW:
+        raise Refusal(413, f"`input` has {len(messages)} messages; at most {MOST_NEW} may come.")
     check_sizes(messages)
     return TurnRequest(
         trigger="submission",

@@ -200,7 +200,7 @@ async def _read(
 
 
 def _is_too_big(data: str | bytes, limit: int) -> bool:
-    if isinstance(data, bytes) or len(data) > limit:
+    if isinstance(data, bytes) or data.isascii() or len(data) > limit:
         return len(data) > limit
     return len(data) * 4 > limit and len(data.encode()) > limit
 

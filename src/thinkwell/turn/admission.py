@@ -38,6 +38,8 @@ from thinkwell.store.base import Transaction
 from thinkwell.turn.face import Parts
 from thinkwell.turn.running import current_turn
 
+MOST_NEW = 500
+"""Messages of a client that one turn may add: they are stored in one transaction."""
 CHAT_TRIGGERS = ("ws-chat", "http-chat")
 """Whoever asks sends its whole transcript, which may hold a question it has changed."""
 NOT_A_QUESTION = "the id {!r} belongs to a message that is no user message: use a new id"
@@ -98,6 +100,8 @@ async def _accept(
         return Admission(again, accepted=False)
     inherited = await _supersede(tx, parts, request.supersedes)
     fresh, branch_from = _fresh(request, found, generation), found.branch_from
+    if len(fresh) > MOST_NEW and request.trigger in CHAT_TRIGGERS:
+        raise ValueError(f"the list has {len(fresh)} new messages and at most {MOST_NEW} may come")
     if again is not None:
         fresh, branch_from = (*fresh, *again.messages), again.parent_id
     messages = inherited + fresh
