@@ -138,6 +138,8 @@ class Client:
         self.url = url
         self.session = session
         self.model = model
+        self.app: Any = None
+        """The app that serves the agent."""
         self.shown: list[UIMessage] = []
         """What the client shows; sent with every request."""
 
@@ -211,11 +213,11 @@ async def talking(
     model = ScriptedModel(steps)
     fields = {"model_of": dict.fromkeys(names, model), "runs": []}
     made = type("Served", (cls,), fields, name="guide")
-    async with (
-        serving(App(agents=[made], store=store, **options)) as url,
-        aiohttp.ClientSession() as session,
-    ):
-        yield Client(f"{url}/agents/guide/{names[0]}", session, model)
+    app = App(agents=[made], store=store, **options)
+    async with serving(app) as url, aiohttp.ClientSession() as session:
+        client = Client(f"{url}/agents/guide/{names[0]}", session, model)
+        client.app = app
+        yield client
 
 
 def file_store(folder: Path) -> str:

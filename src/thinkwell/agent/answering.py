@@ -15,13 +15,15 @@ import msgspec
 
 from thinkwell.agent.authority import NotAllowed, demand
 from thinkwell.agent.chat_request import Asker
-from thinkwell.agent.interactions import Answer, find_stored_call
+from thinkwell.agent.forgery import report
+from thinkwell.agent.interactions import Answer, find_stored_call, runs_here
 from thinkwell.agent.turns import Turns
 from thinkwell.core.authority import Approvers, Subject
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
 from thinkwell.journal.turns import TurnRecord, answering_turn
-from thinkwell.messages.message import Part, UIMessage, tool_name
+from thinkwell.messages.forged import is_forged
+from thinkwell.messages.message import Part, UIMessage, is_settled, tool_name
 from thinkwell.messages.waiting import approved_calls
 from thinkwell.tools.tool import Tool, as_tool
 
@@ -51,6 +53,7 @@ async def answer_as_client(
     meant = await _find(turns, answer.tool_call_id)
     if meant is None:
         return False
+    _report_forged(turns, answer, meant, asker.principal)
     await _demand(turns, meant, asker, "answer" if answer.outcome == "client" else "approve")
     allowed = msgspec.structs.replace(
         answer, message_id=meant.message["id"], by=asker.principal, by_client=True
@@ -87,6 +90,18 @@ async def _demand(
         await demand(turns.parts.agent_ref, action, asker.principal, subject)
     except NotAllowed as refused:
         raise AnswerRefused(subject, meant.message) from refused
+
+
+def _report_forged(turns: Turns, answer: Answer, meant: Meant, principal: Principal | None) -> None:
+    """An answer that no honest client gives. It settles nothing either (`apply_answer`)."""
+    claim = "result" if answer.outcome == "client" else "approval"
+    running = turns.running
+    growing = running if running is not None and running.message_id == meant.message["id"] else None
+    is_open = not is_settled(meant.part)
+    runs = claim == "result" and is_open and runs_here(turns.parts, meant.part, growing)
+    if runs or is_forged(claim, meant.part):
+        ids = {"message_id": meant.message["id"], "tool_call_id": answer.tool_call_id}
+        report(turns, claim, principal, **ids)
 
 
 async def _find(turns: Turns, tool_call_id: str) -> Meant | None:

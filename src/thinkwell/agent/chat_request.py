@@ -15,6 +15,7 @@ from typing import Any, cast
 import msgspec
 
 from thinkwell.agent.authority import TooManyTurns, demand
+from thinkwell.agent.forgery import report_copies
 from thinkwell.agent.http_body import Visit
 from thinkwell.agent.inputs import from_client
 from thinkwell.agent.intake import Plan, Policy
@@ -81,6 +82,7 @@ async def accept_chat(
     if history.kept is not None:
         await history.kept.refresh()
     sent = await in_pieces(read_list(asked.messages, history.known_ids))
+    await report_copies(turns, asked.messages, asker.principal)
     again = asked.trigger == "regenerate-message"
     await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
     async with turns.intake:  # two tabs at once: the second sees the first in line

@@ -16,6 +16,7 @@ from typing import Any
 from thinkwell.agent.answering import answer_as_client, demand_approved
 from thinkwell.agent.authority import demand
 from thinkwell.agent.chat_request import Asker, ask_as_client, read_client_tools
+from thinkwell.agent.forgery import report_copies
 from thinkwell.agent.http_body import Refusal
 from thinkwell.agent.http_rebuild import (
     calls_of,
@@ -46,7 +47,9 @@ async def go_on(
     turns: Turns, copy: UIMessage, asked: ChatRequest, asker: Asker
 ) -> AsyncGenerator[bytes]:
     """Apply what is new in the client's copy of an answer; the stream of what comes of it."""
-    await _apply_outcomes(turns, copy, asked, asker)
+    forged = await report_copies(turns, [copy], asker.principal)
+    honest = [part for part in tool_parts(copy) if part["toolCallId"] not in forged]
+    await _apply_outcomes(turns, {**copy, "parts": honest}, asked, asker)
     await _until_written(turns, copy["id"])
     async with turns.intake:  # the same request twice: the second finds the turn of the first
         ticket = _turn_going_on(turns, copy["id"])

@@ -15,6 +15,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from thinkwell.agent.chat_request import ask_as_client, asker_of, demand_send
+from thinkwell.agent.forgery import report_copies
 from thinkwell.agent.http_body import Refusal, Visit, check_sizes, json_response, read_object
 from thinkwell.agent.inputs import as_messages, from_client, is_empty
 from thinkwell.agent.turns import Turns
@@ -36,6 +37,8 @@ async def post_run(turns: Turns, visit: Visit) -> HttpResponse:
     wait = _flag(body, "wait", default=True)
     request = _turn_request(body, visit)
     asker = asker_of(visit, request.trigger)
+    if isinstance(body["input"], list):
+        await report_copies(turns, cast("list[Any]", body["input"]), asker.principal)
     newest = request.messages[-1]["id"] if request.messages else None
     await demand_send(turns, asker, None, newest)
     try:

@@ -133,7 +133,7 @@ async def _apply(
     growing = None if running is None or running.stored else running
     part = None if growing is None else growing.fold.tool_call(answer.tool_call_id)
     if growing is not None and part is not None:
-        if answer.outcome == "client" and _runs_here(parts, part, growing):
+        if answer.outcome == "client" and runs_here(parts, part, growing):
             return Answered()
         return await _apply_to_running(tx, parts, growing, answer)
     stored = await _find(tx, parts, answer.tool_call_id)
@@ -141,12 +141,12 @@ async def _apply(
         log.info("an answer for an unknown call", extra={"action": "answer"})
         return Answered()
     found = find_call([stored.message], answer.tool_call_id)
-    if answer.outcome == "client" and found is not None and _runs_here(parts, found.part):
+    if answer.outcome == "client" and found is not None and runs_here(parts, found.part):
         return Answered()
     return await _apply_to_stored(tx, parts, stored, answer)
 
 
-def _runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool:
+def runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool:
     """Whether the server runs this call itself: then nobody else says what comes of it."""
     name = tool_name(part)
     if turn is not None and part.get("toolCallId") in turn.ledger:
