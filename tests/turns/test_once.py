@@ -7,12 +7,13 @@ tool at work, and another one goes on from the file.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from tests.turns.support import Stage, running, untyped
+from tests.turns.support import Stage, running, until_event, untyped
 from thinkwell import Think, tool
 from thinkwell.messages.message import tool_parts
 from thinkwell.store.sqlite import SqliteStore
@@ -179,3 +180,37 @@ async def test_reconcile_decides_for_the_same_call_in_a_later_turn(
         Base.verdict = verdict
         await stage.agent.run("pay nine")
         assert Base.runs == runs
+
+
+class Stubborn(Base):
+    """Its tool does not stop when it is told to."""
+
+    cancel_grace = 0.0
+
+    @tool(effect="once")
+    async def pay(self, amount: int) -> str:
+        """Pay."""
+        Base.runs += 1
+        Base.at_work.set()
+        while not Base.go_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await Base.go_on.wait()
+        return f"paid {amount}"
+
+
+async def test_a_call_left_behind_is_not_made_again_and_its_late_result_is_told_once():
+    steps = [[PAY], [PAY], "sorry", [PAY], "ah, paid", [PAY], "paid again"]
+    async with running(Stubborn, *steps) as stage:
+        first = asyncio.ensure_future(stage.agent.run("pay nine"))
+        await Base.at_work.wait()
+        await stage.agent.cancel_chat()
+        await first
+        await stage.agent.run("and now?")
+        assert (await states(stage), Base.runs) == (["output-error"] * 2, 1)
+        Base.go_on.set()
+        await until_event(stage, "tool:ended_late")
+        await stage.agent.run("has it been paid?")
+        (part,) = tool_parts(await stage.answer())
+        assert (part["output"], Base.runs) == ("paid 9", 1)
+        await stage.agent.run("pay another nine")  # a new wish
+        assert Base.runs == 2
