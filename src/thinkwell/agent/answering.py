@@ -8,8 +8,7 @@ again).
 from __future__ import annotations
 
 import logging
-from inspect import isawaitable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -146,6 +145,5 @@ async def _find_tool(turns: Turns, name: str) -> Tool | None:
         return in_scope.tool
     if name in parts.own_tools:
         return parts.own_tools[name]
-    given: Any = parts.agent.get_tools()
-    given = await given if isawaitable(given) else given
+    given = await call_user("get_tools", parts.agent.get_tools)
     return as_tool(given[name]) if name in given else None
