@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks import document
+from benchmarks import document, long_conversation
 from benchmarks.document import Results
 from benchmarks.end_to_end import Costs, Subject, end_to_end
 from benchmarks.load import AGENTS, WINDOW, idle_memory, stream, tabs_cost
@@ -60,6 +61,8 @@ def main() -> None:
         measure_servers(results, Path(folder), peers=not (options.quick or options.no_peers))
         measure_load(results, Path(folder), quick=options.quick)
         if not options.quick:
+            say("long conversations")
+            results.edge += asyncio.run(long_conversation.measure(room(Path(folder), "long")))
             measure_inside(results, Path(folder))
     if not (options.quick or options.no_peers):
         document.write(results)
