@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from tests.browser.hooks.node_tab import NodeTab, node_windows
+from tests.browser.hooks.relay import JOINED
 from tests.browser.hooks.script import FIRST, MARKS, SECOND, speech
 from tests.browser.hooks.site import AnyScriptedSite
 from thinkwell.testing import Gate, call
@@ -21,9 +22,10 @@ TEN_TIMES = range(10)
 HOOKS = "ai-chat"
 PLACE = 'get_place output-available {} "Oslo"'
 GONE = 'delete output-available {"target":"moon"} "moon is gone"'
-JOINED = 0.005
 LINES = [("undici", 0.0), ("undici", JOINED), ("ws", JOINED)]
 """Node's WebSocket and the package `ws`; and for how long the line joins what the server says."""
+
+ONE_LINE = pytest.mark.parametrize("site", LINES[1:2], ids=["undici-joined"], indirect=True)
 
 RaceSite = AnyScriptedSite[NodeTab]
 
@@ -98,6 +100,146 @@ async def test_an_answer_that_goes_on_after_a_client_tool_and_ends_in_one_piece(
         site.model.add([call("get_place")], speech(FIRST, gate, SECOND))
         await tab.say("where am I?")
         await tab.says_last(FIRST)
+        gate.open()
+
+    await ten_times(site, scenario, "user: where am I?", f"assistant: {PLACE} | {FIRST}{SECOND}")
+
+
+@ONE_LINE
+async def test_one_continuation_behind_another(site: RaceSite):
+    """The end of one and the beginning of the next may come together."""
+
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add(
+            [call("get_place")], [*speech(FIRST, gate), call("get_place")], speech(SECOND)
+        )
+        await tab.say("where am I?")
+        await tab.says_last(FIRST)
+        gate.open()
+
+    answer = f"assistant: {PLACE} | {FIRST} | {PLACE} | {SECOND}"
+    await ten_times(site, scenario, "user: where am I?", answer)
+
+
+@ONE_LINE
+async def test_one_answer_behind_another(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add(speech(FIRST, gate, SECOND), speech(SECOND))
+        await tab.say("one")
+        await tab.says_last(FIRST)
+        await tab.say("two")
+        await tab.until(lambda shown: "user: two" in shown["bubbles"])
+        gate.open()
+
+    shown = ("user: one", f"assistant: {FIRST}{SECOND}", "user: two", f"assistant: {SECOND}")
+    await ten_times(site, scenario, *shown)
+
+
+@ONE_LINE
+async def test_a_clear_while_an_answer_streams(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add(speech(FIRST, gate, SECOND))
+        await tab.say("one")
+        await tab.says_last(FIRST)
+        gate.open()
+        await tab.press("Clear")
+
+    await ten_times(site, scenario)
+
+
+@ONE_LINE
+async def test_a_clear_in_another_tab(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add(speech(FIRST, gate, SECOND))
+        other = await site.tab(HOOKS, name=f"run-{len(site.tabs) // 2}")
+        await tab.say("one")
+        await tab.says_last(FIRST)
+        gate.open()
+        await other.press("Clear")
+
+    await ten_times(site, scenario)
+
+
+@ONE_LINE
+async def test_a_clear_while_an_answer_goes_on(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add([call("get_place")], speech(FIRST, gate, SECOND))
+        await tab.say("where am I?")
+        await tab.says_last(FIRST)
+        gate.open()
+        await tab.press("Clear")
+
+    await ten_times(site, scenario)
+
+
+@ONE_LINE
+async def test_a_reload_in_the_middle(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add(speech(FIRST, gate, SECOND))
+        await tab.say("hello")
+        await tab.says_last(FIRST)
+        await tab.reload()
+        await tab.says_last(FIRST)
+        gate.open()
+
+    await ten_times(site, scenario, "user: hello", f"assistant: {FIRST}{SECOND}")
+
+
+@ONE_LINE
+async def test_a_reload_while_an_answer_goes_on(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add([call("delete", {"target": "moon"})], speech(FIRST, gate, SECOND))
+        await tab.say("delete the moon")
+        await tab.press("Allow delete")
+        await tab.says_last(FIRST)
+        await tab.reload()
+        await tab.says_last(FIRST)
+        gate.open()
+
+    answer = f"assistant: {GONE} | {FIRST}{SECOND}"
+    await ten_times(site, scenario, "user: delete the moon", answer)
+
+
+@ONE_LINE
+async def test_a_stop_while_an_answer_goes_on(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add([call("get_place")], speech(FIRST, gate, "never"))
+        await tab.say("where am I?")
+        await tab.says_last(FIRST)
+        await tab.press("Stop")
+
+    await ten_times(site, scenario, "user: where am I?", f"assistant: {PLACE} | {FIRST}")
+
+
+@ONE_LINE
+async def test_a_line_that_is_lost_while_an_answer_goes_on(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add([call("get_place")], speech(FIRST, gate, SECOND))
+        await tab.say("where am I?")
+        await tab.says_last(FIRST)
+        await site.lose_the_line()
+        gate.open()
+
+    await ten_times(site, scenario, "user: where am I?", f"assistant: {PLACE} | {FIRST}{SECOND}")
+
+
+@ONE_LINE
+async def test_a_tab_that_watches(site: RaceSite):
+    async def scenario(tab: NodeTab) -> None:
+        gate = Gate()
+        site.model.add([call("get_place")], speech(FIRST, gate, SECOND))
+        other = await site.tab(HOOKS, name=f"run-{len(site.tabs) // 2}")
+        await tab.say("where am I?")
+        await other.says_last(FIRST)
         gate.open()
 
     await ten_times(site, scenario, "user: where am I?", f"assistant: {PLACE} | {FIRST}{SECOND}")

@@ -246,18 +246,19 @@ class Live:
     def cleared(self, but: str | None) -> None:
         """The conversation is gone: whoever waits is released, the others empty their list.
 
-        Whoever cleared has emptied its own, but chunks and transcripts may have crossed that.
+        Whoever cleared has emptied its own, but chunks and transcripts may have crossed that. Words
+        that a client has yet to read would come back after the clear.
         """
         self._changes += 1
         self._plain = None
         asker = self.watchers.get(but)
         if asker is not None:
-            asker.show(NOTHING)
+            asker.show(NOTHING, apart=True)
         self.terminal = None
         self._release()
         for watcher in self.watchers:
             watcher.shown = NOTHING  # a question may be under way that this crosses
-        self.watchers.send(encode.chat_clear(), but=but)
+        self.watchers.send(encode.chat_clear(), but=but, apart=True)
 
     def _offer(self, watcher: Watcher, request_id: str) -> None:
         watcher.parked = False

@@ -102,14 +102,14 @@ class Watcher:
         """Send frames to this connection alone."""
         self.sink.send(frames)
 
-    def show(self, transcript: Transcript, *, connect: bool = False) -> None:
+    def show(self, transcript: Transcript, *, connect: bool = False, apart: bool = False) -> None:
         """Have it show a transcript; `connect`: as a part of its connect sequence."""
         brief = self.brief and not connect
         frame = transcript.short_frame(self.told) if brief else transcript.frame(connect=connect)
         self.knows(transcript)
         if connect:
             self.shown = NOTHING if self.returned else None
-        self.send(frame)
+        self.sink.send((frame,), apart=apart)
 
     def knows(self, transcript: Transcript) -> None:
         """It shows a transcript once it has read what it was sent."""
@@ -174,8 +174,9 @@ class Watchers:
         *frames: Frame,
         but: str | None = None,
         where: Callable[[Watcher], bool] | None = None,
+        apart: bool = False,
     ) -> None:
         """Send to all, or to those `where` picks; `but` is left out."""
         for watcher in self:
             if watcher.id != but and (where is None or where(watcher)):
-                watcher.sink.send(frames)
+                watcher.sink.send(frames, apart=apart)

@@ -60,6 +60,8 @@ class NodeTab:
         """Everything it has shown, in order."""
         self._changed = asyncio.Condition()
         self._forgiven: tuple[str, ...] = ()
+        self._values: dict[int, Any] = {}
+        self._runs = 0
 
     def tell(self, command: str, **rest: Any) -> None:
         self._windows.write({"command": command, "tab": self._number, **rest})
@@ -68,6 +70,8 @@ class NodeTab:
         async with self._changed:
             if "shows" in said:
                 self.seen.append(said["shows"])
+            elif "run" in said:
+                self._values[said["run"]] = said.get("value")
             elif not any(text in said["problem"] for text in self._forgiven):
                 self.problems.append(said["problem"])
             self._changed.notify_all()
@@ -89,8 +93,11 @@ class NodeTab:
         await self.until(lambda shown: shown["connected"])
 
     async def say(self, words: str) -> None:
+        await self.write(words)
+        await self.press("Send")
+
+    async def write(self, words: str) -> None:
         self.tell("write", words=words)
-        self.tell("press", name="Send")
 
     async def press(self, name: str) -> None:
         await self.until(lambda shown: name in shown["buttons"])
@@ -103,6 +110,15 @@ class NodeTab:
         """The last bubble ends with these words."""
         await self.until(lambda shown: any(b.endswith(words) for b in shown["bubbles"][-1:]))
 
+    async def mentions(self, words: str, times: int) -> None:
+        await self.until(lambda shown: sum(words in b for b in shown["bubbles"]) == times)
+
+    async def offers(self, button: str, times: int) -> None:
+        await self.until(lambda shown: sum(button in b for b in shown["buttons"]) == times)
+
+    async def alarms(self) -> None:
+        await self.until(lambda shown: bool(shown["alert"]))
+
     async def status_is(self, status: str) -> None:
         await self.until(lambda shown: shown["status"] == status)
 
@@ -110,6 +126,15 @@ class NodeTab:
         await self.until(
             lambda shown: shown["status"] == "ready" and shown["bubbles"] == list(bubbles)
         )
+
+    async def run(self, script: str, argument: Any = None) -> Any:
+        self._runs += 1
+        number = self._runs
+        self.tell("run", run=number, script=script, argument=argument)
+        async with asyncio.timeout(PATIENCE), self._changed:
+            await self._changed.wait_for(lambda: number in self._values or self.problems)
+        assert self.problems == []
+        return self._values[number]
 
     async def reload(self) -> None:
         self.seen.clear()

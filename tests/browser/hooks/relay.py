@@ -12,6 +12,9 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
+JOINED = 0.005
+"""Seconds within which networks put writes together."""
+
 
 class Relay:
     """Passes bytes both ways between its own port and `target`, a server's address."""

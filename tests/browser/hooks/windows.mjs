@@ -100,6 +100,17 @@ const commands = {
     Object.getOwnPropertyDescriptor(window.HTMLInputElement.prototype, "value").set.call(field, words);
     field.dispatchEvent(new window.InputEvent("input", { bubbles: true }));
   },
+  run({ tab, run, script, argument }) {
+    const evaluate = async () => {
+      const value = windows.get(tab).eval(`(${script})`);
+      return typeof value === "function" ? value(argument) : value;
+    };
+    // Not awaited: what it waits for may need another command.
+    evaluate().then(
+      (value) => say({ tab, run, value }),
+      (error) => say({ tab, problem: String(error?.stack ?? error) }),
+    );
+  },
   close,
 };
 
