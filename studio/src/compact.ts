@@ -63,7 +63,9 @@ export class CompactSocket {
     this.set({ open: [...this.requests.open, frame.id] });
     const from = firstToSend(messages, this.stored);
     const short = JSON.stringify({ ...body, messages: messages.slice(from) });
-    return JSON.stringify({ ...frame, init: { ...frame.init, body: short }, after: messages[from - 1]?.id ?? null });
+    const before = messages[from - 1];
+    const after = before && !isGrowing(before) ? before.id : null;
+    return JSON.stringify({ ...frame, init: { ...frame.init, body: short }, after });
   }
 
   /** What the server sends, as the hook takes it. */
@@ -153,6 +155,11 @@ function firstToSend(messages: readonly UIMessage[], stored: ReadonlySet<string>
   const known = messages.findLastIndex((message) => stored.has(message.id)) + 1;
   const asked = messages.findLastIndex((message) => message.role !== "user") + 1;
   return Math.max(0, Math.min(known, asked, messages.length - 1));
+}
+
+/** More of it is under way: the server shows the list again before the next answer. */
+function isGrowing({ parts }: UIMessage): boolean {
+  return parts.some((part) => "state" in part && part.state === "streaming");
 }
 
 function withIds(before: ReadonlySet<string>, ids: unknown): ReadonlySet<string> {

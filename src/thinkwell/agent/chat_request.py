@@ -31,7 +31,7 @@ from thinkwell.journal.turns import Trigger
 from thinkwell.live.watchers import Transcript
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import Part, UIMessage
-from thinkwell.messages.validate import Reference, check_message, check_reference
+from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.session.kept_path import KeptPath
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import Admission, TurnRequest
@@ -253,19 +253,28 @@ class SentList(msgspec.Struct, frozen=True):
 
 def read_list(sent: list[Any], stored: Collection[str] = ()) -> Pieces[SentList]:
     """Read a client's list, with pauses. Raises `ValueError` that says what is wrong with it."""
-    references: list[Reference] = []
+    ids: list[str] = []
     messages: list[UIMessage] = []
     last = len(sent) - 1
     for index, message in enumerate(sent):
-        reference = check_reference(message)
-        references.append(reference)
-        if reference.role == "user" and (index == last or reference.id not in stored):
-            messages.append(_incoming(message))
         if index % _PIECE == _PIECE - 1:
             yield
-    at_the_end = takewhile(lambda reference: reference.role == "user", reversed(references))
+        if index < last and (known := _id_of(message)) in stored:
+            ids.append(known)  # of what is stored, the id is all that counts
+            continue
+        reference = check_reference(message)
+        ids.append(reference.id)
+        if reference.role == "user":
+            messages.append(_incoming(message))
+    at_the_end = takewhile(lambda each: each.role == "user", map(check_reference, reversed(sent)))
     trailing = [reference.id for reference in at_the_end]
-    return SentList(tuple(messages), tuple(r.id for r in references), tuple(reversed(trailing)))
+    return SentList(tuple(messages), tuple(ids), tuple(reversed(trailing)))
+
+
+def _id_of(message: Any) -> str:
+    """The id a client gives a message, or what no message is called."""
+    found = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _incoming(value: Any) -> UIMessage:
