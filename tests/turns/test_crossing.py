@@ -51,7 +51,7 @@ async def test_a_question_that_crossed_a_transcript_is_shown_in_its_place_first(
         await client.ask("u1", "q1")
         await client.until_end("q1")
         growing = {
-            "id": client.transcript()[-1]["id"],
+            "id": (await stage.answer())["id"],
             "role": "assistant",
             "parts": [{"type": "text", "text": "a", "state": "streaming"}],
         }
@@ -65,7 +65,7 @@ async def test_a_question_after_the_transcript_needs_none():
         client = await stage.connect()
         await client.ask("u1", "q1")
         await client.until_end("q1")
-        await client.request("q2", messages=[*client.transcript(), user("u2")])
+        await client.request("q2", messages=[*await stage.messages(), user("u2")])
         await client.until_end("q2")
         assert transcripts_before_start(client, "q2") == 0
 
