@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from tests.turns.configured import configured
 from tests.turns.support import Stage, part_of, running, untyped
 from thinkwell import Think, tool
+from thinkwell.messages.message import text_of
+from thinkwell.models.base import Finish, TextDelta, TextStart
 from thinkwell.testing import call
 
 
@@ -317,3 +320,44 @@ class TestHooks:
             assert untyped(stage)._turns.tasks.left_behind == 1
             assert "left behind" in str(stage.fields("hook:error")[0]["error"])
             stage.agent.go_on.set()
+
+
+class DeafModel:
+    """Goes on whatever anybody says."""
+
+    model_id = "deaf"
+    provider = "test"
+    supports_response_format = False
+
+    def __init__(self) -> None:
+        self.began, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def stream(self, request: Any, signal: Any) -> Any:
+        yield TextStart("t")
+        yield TextDelta("t", "one")
+        self.began.set()
+        while not self.go_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await self.go_on.wait()
+        yield TextDelta("t", "too late")
+        yield Finish(reason="stop")
+
+
+async def test_a_model_that_ignores_the_stop_is_left_behind_and_says_no_more():
+    model = DeafModel()
+
+    class Deaf(Stubborn):
+        def get_model(self) -> Any:
+            return model
+
+    async with running(Deaf) as stage:
+        turn = asyncio.ensure_future(stage.agent.run("hi"))
+        await model.began.wait()
+        await stage.agent.cancel_chat()
+        assert (await turn).status == "aborted"
+        stored = await stage.messages()
+        assert text_of(stored[-1]) == "one"
+        model.go_on.set()
+        while untyped(stage)._turns.tasks.left_behind:
+            await asyncio.sleep(0.001)
+        assert await stage.messages() == stored

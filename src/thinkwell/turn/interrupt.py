@@ -12,12 +12,25 @@ from types import TracebackType
 
 from thinkwell.core.errors import AbortTurn
 from thinkwell.core.signal import AbortSignal, Disposer
+from thinkwell.core.visits import current_guard
+
+IGNORED = 3.0
+"""Seconds after which a wait that was cancelled and goes on is given up."""
 
 
 class interruptible:  # noqa: N801 - reads as a statement
     """See the module docstring."""
 
-    __slots__ = ("_cancelled", "_dispose", "_grace", "_handle", "_signal", "_task")
+    __slots__ = (
+        "_cancelled",
+        "_dispose",
+        "_grace",
+        "_guard",
+        "_handle",
+        "_lost",
+        "_signal",
+        "_task",
+    )
 
     def __init__(self, signal: AbortSignal, *, grace: float = 0.0) -> None:
         self._signal = signal
@@ -26,9 +39,11 @@ class interruptible:  # noqa: N801 - reads as a statement
         self._dispose: Disposer | None = None
         self._task: asyncio.Task[object] | None = None
         self._cancelled = False
+        self._lost = False
 
     def __enter__(self) -> None:
         self._task = asyncio.current_task()
+        self._guard = current_guard.get()
         self._dispose = self._signal.add_listener(self._stop_soon)
 
     def __exit__(
@@ -43,6 +58,8 @@ class interruptible:  # noqa: N801 - reads as a statement
             self._handle.cancel()
         if not self._cancelled or self._task is None:
             return
+        if self._lost:
+            raise asyncio.CancelledError from error
         others = self._task.uncancel()
         if kind is asyncio.CancelledError and others == 0:
             raise AbortTurn(self._signal.reason or "aborted") from None
@@ -60,3 +77,12 @@ class interruptible:  # noqa: N801 - reads as a statement
         if self._task is not None:
             self._cancelled = True
             self._task.cancel()
+            loop = asyncio.get_running_loop()
+            self._handle = loop.call_later(IGNORED, self._lose)
+
+    def _lose(self) -> None:
+        """What is awaited ignores the cancel: whoever waits for the attempt goes on without it."""
+        guard = self._guard
+        if guard is not None:
+            self._lost = True
+            guard.lost("the model call", None)

@@ -122,6 +122,8 @@ async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
     stream = step.model.stream(step.request, turn.signal)
     async with watch, aclosing(cast("Any", stream)):
         async for event in stream:
+            if turn.signal.aborted:  # the model ignored the cancel: nobody hears it any more
+                turn.signal.throw_if_aborted()
             watch.rest()  # what we do with it is not the model's silence
             await reader.take(event)
             if reader.finish is None and turn.log.size + turn.earlier_bytes > MAX_STREAM:
