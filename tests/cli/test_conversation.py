@@ -56,6 +56,16 @@ async def test_retry_asks_for_another_answer_to_the_last_question(screen: FakeSc
     assert [message["id"] for message in body["messages"]] == ["u1"]
 
 
+async def test_the_stored_answer_of_a_plain_turn_is_the_last_message(screen: FakeScreen):
+    """DESIGN §8.19: whoever asked gets no transcript, so its questions come with the update."""
+    stored = encode.message_updated(dumps(answer_with("approval-requested")))
+    conversation = Network([*greeting(), *chunks("start"), stored, done()]).conversation(screen)
+    await conversation.open()
+    await conversation.ask("hi")
+    assert conversation.messages[-1]["id"] == "a1"
+    assert [part["toolCallId"] for part in conversation.questions()] == ["c1"]
+
+
 async def test_without_a_question_there_is_nothing_to_retry(screen: FakeScreen):
     network = Network(greeting())
     conversation = network.conversation(screen)

@@ -117,7 +117,8 @@ class TestOneCall:
             await asker.result(output=2)
             await continuation(other)
             updates = [f for f in other.heard if f["type"] == "cf_agent_message_updated"]
-            assert [part_of(f["message"])["output"] for f in updates] == [1]
+            outputs = [part_of(f["message"]).get("output") for f in updates]
+            assert outputs == [None, 1]  # the stored question, then its one result
             assert part_of((await r.messages())[-1])["output"] == 1
             await other.nothing_more()
 
@@ -309,8 +310,8 @@ class TestApprovals:
             await other.until("use_chat_response", id="q1", done=True)
             assert "tool-approval-request" in other.of("q1").chunk_kinds
 
-    async def test_case_58_an_allowed_call_runs_once_and_is_shown_as_an_update(self):
-        """F20: no chunk of the continuation names a call it did not open."""
+    async def test_case_58_an_allowed_call_runs_once_and_its_result_is_streamed_and_updated(self):
+        """F20: no chunk of the continuation names a call it did not open (DESIGN §8.14)."""
         async with room([call("destroy", {"target": "x"})], "gone") as r:
             asker, other = await r.tabs()
             await asker.ask("go")
@@ -322,7 +323,12 @@ class TestApprovals:
             assert decided["state"] == "approval-responded"
             assert decided["approval"] == {**approval, "approved": True}
             live = await continuation(other)
-            assert not [c for c in live.chunks if "toolCallId" in c]
+            about = [(c["type"], c["toolCallId"]) for c in live.chunks if "toolCallId" in c]
+            call_id = decided["toolCallId"]
+            assert about == [
+                ("tool-input-available", call_id),
+                ("tool-output-available", call_id),
+            ]
             updates = [f for f in other.heard if f["type"] == "cf_agent_message_updated"]
             last = part_of(updates[-1]["message"])
             assert (last["state"], last["output"]) == ("output-available", "destroyed x")

@@ -344,7 +344,14 @@ class Conversation:
         self._screen.end(outcome, error)
 
     def _update(self, message: UIMessage) -> None:
-        self.messages = [message if m["id"] == message["id"] else m for m in self.messages]
+        """A message as it is stored now. An answer we followed comes only in this way: it is the
+        last one.
+        """
+        known = [m["id"] for m in self.messages]
+        if message["id"] in known:
+            self.messages[known.index(message["id"])] = message
+        else:
+            self.messages.append(message)
         self._screen.update(message)
 
     async def _receive(self) -> Frame:
