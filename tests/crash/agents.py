@@ -16,6 +16,7 @@ from pathlib import Path
 from tests.crash.model import PlannedModel, write_line
 from thinkwell import App, Think, ToolContext, tool
 from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepContext, StepFinishContext
+from thinkwell.session.session import Session
 
 FOLDER = Path(os.environ["THINKWELL_TEST_FOLDER"])
 
@@ -114,6 +115,17 @@ class Poisoned(Talker):
             die_always("on_chunk")
 
 
+class Doomed(Talker):
+    """Has a start that kills every process it runs in."""
+
+    def configure_session(self, session: Session) -> Session:
+        die_always("configure_session")
+        return session
+
+    async def on_start(self) -> None:
+        die_always("on_start")
+
+
 class Fragile(Talker):
     """Gives up soon."""
 
@@ -145,4 +157,4 @@ class Careful(Think):
         return f"did {note}"
 
 
-app = App(agents=[Talker, Watched, Poisoned, Fragile, Brief, Careful])
+app = App(agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Careful])

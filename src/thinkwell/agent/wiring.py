@@ -117,6 +117,11 @@ class Activation:
         """Run a turn again that ended badly; the id of the new one."""
         return await retry_turn(self._chatting(), request_id)
 
+    async def goes_on(self, request_id: str) -> bool:
+        """Whether a turn has not ended, or did so only now."""
+        record = await self._chatting().find(request_id)
+        return record is not None and (not record.settled or record.status == "completed")
+
     async def cancel_turn(self, request_id: str, reason: str) -> bool:
         """Stop a turn. False if it neither runs nor waits."""
         return await self._chatting().cancel(request_id, reason)

@@ -16,6 +16,8 @@ from thinkwell.cli.asking import ask, ask_to_stop, is_served
 from thinkwell.cli.tables import Printer, size
 from thinkwell.core import json
 from thinkwell.core.errors import ThinkwellError
+from thinkwell.journal.budget import DEATHS
+from thinkwell.journal.starts import start_reason
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.open import database_file
 from thinkwell.store.read_only import ReadOnlySqlite
@@ -49,7 +51,8 @@ def opened(store: str, *, current: bool = True) -> ReadOnlySqlite:
 def list_turns(store: str, *, as_json: bool, **filters: Any) -> None:
     """`thinkwell turns list`."""
     with opened(store) as database:
-        rows = database.fetch_all("list_turns", {**filters, "parked": int(filters["parked"])})
+        filters = {**filters, "parked": int(filters["parked"]), "deaths": DEATHS}
+        rows = [_with_start(row) for row in database.fetch_all("list_turns", filters)]
     printer = Printer()
     if as_json:
         printer.json([_public(row) for row in rows])
@@ -63,6 +66,10 @@ def show_turn(store: str, turn: str, agent: str | None, *, as_json: bool) -> Non
     """`thinkwell turns show`."""
     with opened(store) as database:
         row = _one_turn(database, turn, agent)
+        if row["settled_at"] is None:
+            of_start = {"agent": row["agent"], "deaths": DEATHS}
+            found = database.fetch_all("parked_start", of_start)
+            row = _with_start({**row, "start_deaths": found[0]["deaths"] if found else None})
         calls = database.fetch_all("calls_with_turn", {"agent": row["agent"], "turn": row["id"]})
     record = TurnRecord.from_row(row)
     printer = Printer()
@@ -93,7 +100,7 @@ def cancel_turn(store: str, turn: str, agent: str | None) -> None:
 def list_agents(store: str, *, as_json: bool, **filters: Any) -> None:
     """`thinkwell agents list`."""
     with opened(store) as database:
-        rows = database.fetch_all("agents_overview", filters)
+        rows = database.fetch_all("agents_overview", {**filters, "deaths": DEATHS})
     printer = Printer()
     if as_json:
         printer.json(rows)
@@ -132,7 +139,9 @@ def examine(store: str, *, as_json: bool) -> bool:
     with opened(store, current=False) as database:
         damages = database.quick_check()
         outdated = database.version != database.newest_version
-        work = {} if damages or outdated else database.fetch_all("count_work", {})[0]
+        work = (
+            {} if damages or outdated else database.fetch_all("count_work", {"deaths": DEATHS})[0]
+        )
         report: dict[str, Any] = {
             "database": str(path),
             "bytes": path.stat().st_size,
@@ -171,6 +180,14 @@ def _one_turn(database: ReadOnlySqlite, turn: str, agent: str | None) -> dict[st
 
 def _size_of(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
+
+
+def _with_start(row: dict[str, Any]) -> dict[str, Any]:
+    """A turn that waits because its agent's start kills the process is parked, and says so."""
+    deaths = row.pop("start_deaths")
+    return (
+        row if deaths is None else {**row, "stop_reason": "parked", "error": start_reason(deaths)}
+    )
 
 
 def _public(row: dict[str, Any]) -> dict[str, Any]:

@@ -342,6 +342,17 @@ class HostClosedError(ThinkwellError):
     """The app is not running. Use `async with app:` or serve it."""
 
 
+class AgentParkedError(ThinkwellError):
+    """An agent is not started, because the process died too often while it was."""
+
+    def __init__(self, agent_id: str, reason: str) -> None:
+        super().__init__(
+            f"{agent_id} is not available. {reason} It is tried again after a planned restart, or "
+            "with `thinkwell turns retry` and one of its turns."
+        )
+        self.agent_id = agent_id
+
+
 class UserCodeError(ThinkwellError):
     """A tool, hook or callback raised something that is no `Exception`, for example `SystemExit`.
 

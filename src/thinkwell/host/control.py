@@ -168,9 +168,13 @@ class Control:
         return {"pid": os.getpid(), **self._host.status()}
 
     async def _retry(self, request: Answer) -> Answer:
-        activation = await self._host.agent(_address(request))
+        address, turn = _address(request), str(request["turn"])
+        slept = self._host.start_again(address)
+        activation = await self._host.agent(address)
         with activation.in_use():
-            return {"turn": await activation.retry_turn(str(request["turn"]))}
+            if slept and await activation.goes_on(turn):
+                return {"turn": turn}
+            return {"turn": await activation.retry_turn(turn)}
 
     async def _cancel(self, request: Answer) -> Answer:
         activation = await self._host.agent(_address(request))

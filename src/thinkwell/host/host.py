@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from thinkwell.agent.agent import Agent
@@ -27,13 +27,16 @@ from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.local import LocalHostClient
+from thinkwell.host.starts import Starts
 from thinkwell.journal.boots import (
     SOON,
+    Boot,
     begin_boot,
     mark_steady,
     mark_stopped,
     suspects_of,
 )
+from thinkwell.journal.starts import deadly_starts
 from thinkwell.journal.turns import agents_with_work, all_agents, has_work
 from thinkwell.store.base import Store
 from thinkwell.turn.crowd import Crowd
@@ -85,6 +88,7 @@ class Host:
             store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep
         )
         self._around.crowd = Crowd(limits)
+        self._starts = Starts(store)
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
         self._sleep = sleep
@@ -103,16 +107,21 @@ class Host:
         self._tasks.spawn(self._watch_idle(), name="idle")
         self._tasks.spawn(self._watch_store(), name="store")
         await self._drop_old_journals()
-        for agent_id in await self._agents_with_work():
-            class_name, _, name = agent_id.partition("/")
-            if class_name in self._classes:
-                address = AgentAddress(class_name, name)
-                self._tasks.spawn(self._wake_until_awake(address), name=f"wake:{address.id}")
-            else:
-                log.warning(
-                    "an agent has unfinished work, but its class is not served",
-                    extra={"action": "start", "agent": agent_id},
-                )
+        for agent_id in self._starts.in_order(await self._agents_with_work()):
+            self._take_up_work(agent_id)
+
+    def _take_up_work(self, agent_id: str) -> None:
+        class_name, _, name = agent_id.partition("/")
+        about = {"action": "start", "agent": agent_id}
+        parked = self._starts.parked(agent_id)
+        if class_name not in self._classes:
+            log.warning("an agent has unfinished work, but its class is not served", extra=about)
+        elif parked is not None:
+            log.error("an agent stays asleep, its turns are parked: %s", parked, extra=about)
+            self.bus.emit("agent:parked", agent=agent_id, reason=parked)
+        else:
+            address = AgentAddress(class_name, name)
+            self._tasks.spawn(self._wake_until_awake(address), name=f"wake:{address.id}")
 
     async def stop(self, within: float | None = None) -> None:
         """Let running turns end for a while, then stop, all of it in `within` seconds.
@@ -229,10 +238,18 @@ class Host:
                     f"No agent class is named {address.class_name!r}. Served: "
                     f"{', '.join(sorted(self._classes))}."
                 )
-            waking = wake(cls, address.name, self._around, create=create)
-            task = self._tasks.spawn(waking, name=address.id)
+            self._starts.check(address.id)
+            task = self._tasks.spawn(self._wake(cls, address, create=create), name=address.id)
             self._awake[address.id] = task
         return task
+
+    async def _wake(self, cls: type[Agent], address: AgentAddress, *, create: bool) -> Activation:
+        async with self._starts.watched(address.id):
+            return await wake(cls, address.name, self._around, create=create)
+
+    def start_again(self, address: AgentAddress) -> bool:
+        """Somebody has mended the start that killed the process. False if it is not parked."""
+        return self._starts.allow(address.id)
 
     def _tell_queued(self, agent_id: str, waiting: int) -> None:
         self.bus.emit("tool:queued", agent=agent_id, waiting=waiting)
@@ -251,8 +268,11 @@ class Host:
         """Write down that this life of the process begins, and what the last two tell."""
         around = self._around
         keys: set[tuple[str, str]] = set()
+        before: Sequence[Boot] = ()
+        deaths: Mapping[str, int] = {}
         try:
             around.boot, before = await begin_boot(self._store, around.clock.now())
+            deaths = await deadly_starts(self._store)
             keys = await suspects_of(self._store, before)
         except StoreUnavailableError as error:
             around.commits.health.failed(error)
@@ -264,8 +284,12 @@ class Host:
                 "another now",
                 extra={"action": "start", "turns": sorted(keys)},
             )
-        until = around.clock.monotonic() + SOON
-        around.suspects = Suspects(keys, until=until, monotonic=around.clock.monotonic)
+        monotonic = around.clock.monotonic
+        self._starts = Starts(
+            self._store, around.boot, before=before, deaths=deaths, monotonic=monotonic
+        )
+        until = monotonic() + SOON
+        around.suspects = Suspects(keys, until=until, monotonic=monotonic)
         self._tasks.spawn(self._last(), name="steady")
 
     async def _last(self) -> None:

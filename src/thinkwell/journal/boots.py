@@ -40,6 +40,7 @@ async def begin_boot(store: Store, now: float) -> tuple[int, Sequence[Boot]]:
     """The id of the life that begins, and the two before it, the last one first."""
     async with store.transaction() as tx:
         rows = await tx.fetch_all("last_boots", {})
+        await tx.execute("count_start_deaths", {})
         row = await tx.fetch_one("begin_boot", {"started_at": now})
         await tx.execute("drop_old_boots", {"before": now - KEPT})
     if row is None:

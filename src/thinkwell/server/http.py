@@ -17,7 +17,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
-from thinkwell.core.errors import HostClosedError, StoreUnavailableError
+from thinkwell.core.errors import AgentParkedError, HostClosedError, StoreUnavailableError
 from thinkwell.core.limits import payer_of
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
@@ -46,6 +46,8 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
         return
     except HostClosedError:
         response = text_response(503, "Service Unavailable")
+    except AgentParkedError as error:
+        response = text_response(503, str(error))
     except StoreUnavailableError as error:
         response = text_response(503, str(error), RETRY_LATER)
     except Exception:

@@ -22,7 +22,7 @@ from starlette.exceptions import WebSocketException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from thinkwell.core.errors import ThinkwellError
+from thinkwell.core.errors import AgentParkedError, ThinkwellError
 from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps
 from thinkwell.core.limits import payer_of
@@ -136,7 +136,9 @@ async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call, *, gue
         try:
             connection = await edge.host.open_connection(address, connection_id, opening, outbox)
         except Exception as error:
-            log.exception("a connection could not be set up", extra={"agent": address.id})
+            trace = None if isinstance(error, AgentParkedError) else error
+            about = {"agent": address.id}
+            log.error("a connection could not be set up: %r", error, exc_info=trace, extra=about)
             outbox.discard()
             await _report(error, send)
         else:

@@ -154,3 +154,10 @@ CREATE TABLE decisions (
     decided_at DOUBLE PRECISION NOT NULL
 );
 CREATE INDEX decisions_by_agent ON decisions (agent, seq);
+
+-- Agents at whose start the process may have died: the life that starts one now, the deaths before.
+CREATE TABLE starts (
+    agent TEXT PRIMARY KEY,
+    boot BIGINT,
+    deaths BIGINT NOT NULL DEFAULT 0
+);

@@ -1,12 +1,15 @@
 -- What the command line asks, over all agents. It reads beside the server, so none of these is hot.
 
 -- name: list_turns
--- Turns of all agents, the newest first. A parked turn that was retried is not listed as parked.
+-- Turns of all agents, the newest first. A parked turn that was retried is not listed as parked;
+-- one that waits because its agent's start kills the process is.
 SELECT t.agent, t.id, t.trigger, t.status, t.stop_reason, t.attempt, t.error, t.created_at,
-       t.started_at, t.settled_at
-FROM turns t
+       t.started_at, t.settled_at, s.deaths AS start_deaths
+FROM turns t LEFT JOIN starts s ON s.agent = t.agent AND s.boot IS NULL AND s.deaths >= :deaths
+                                   AND t.status IN ('accepted', 'running')
 WHERE t.agent = COALESCE(:agent, t.agent) AND t.status = COALESCE(:status, t.status)
-  AND (:parked = 0 OR (t.stop_reason = 'parked'
+  AND (:parked = 0 OR s.deaths IS NOT NULL
+       OR (t.stop_reason = 'parked'
                        AND NOT EXISTS (SELECT 1 FROM turns r
                                        WHERE r.agent = t.agent AND r.id = t.id || ':retry')))
 ORDER BY t.seq DESC LIMIT :limit;
@@ -24,11 +27,13 @@ FROM tool_calls WHERE agent = :agent AND turn = :turn ORDER BY claimed_at, call_
 -- All agents with the number of their turns, the latest used first.
 SELECT a.id, a.created_at, COUNT(t.seq) AS turns, MAX(t.created_at) AS last_turn_at,
        SUM(CASE WHEN t.status IN ('accepted', 'running') THEN 1 ELSE 0 END) AS unsettled,
-       SUM(CASE WHEN t.stop_reason = 'parked'
+       SUM(CASE WHEN s.deaths IS NOT NULL AND t.status IN ('accepted', 'running') THEN 1
+                WHEN t.stop_reason = 'parked'
                      AND NOT EXISTS (SELECT 1 FROM turns r
                                      WHERE r.agent = t.agent AND r.id = t.id || ':retry')
                 THEN 1 ELSE 0 END) AS parked
 FROM agents a LEFT JOIN turns t ON t.agent = a.id
+     LEFT JOIN starts s ON s.agent = a.id AND s.boot IS NULL AND s.deaths >= :deaths
 WHERE a.class = COALESCE(:class, a.class)
 GROUP BY a.id, a.created_at ORDER BY last_turn_at DESC, a.id LIMIT :limit;
 
@@ -37,7 +42,11 @@ GROUP BY a.id, a.created_at ORDER BY last_turn_at DESC, a.id LIMIT :limit;
 SELECT COUNT(*) AS turns,
        COALESCE(SUM(CASE WHEN status = 'running' THEN 1 ELSE 0 END), 0) AS running,
        COALESCE(SUM(CASE WHEN status = 'accepted' THEN 1 ELSE 0 END), 0) AS waiting,
-       COALESCE(SUM(CASE WHEN stop_reason = 'parked'
+       COALESCE(SUM(CASE WHEN status IN ('accepted', 'running')
+                              AND EXISTS (SELECT 1 FROM starts s WHERE s.agent = t.agent
+                                          AND s.boot IS NULL AND s.deaths >= :deaths)
+                         THEN 1
+                         WHEN stop_reason = 'parked'
                               AND NOT EXISTS (SELECT 1 FROM turns r
                                               WHERE r.agent = t.agent AND r.id = t.id || ':retry')
                          THEN 1 ELSE 0 END), 0) AS parked,
