@@ -203,3 +203,15 @@ async def test_5_4_an_answer_for_a_tab_that_left_goes_nowhere():
             await returned.wait()
         await again.nothing_more()
         await other.nothing_more()
+
+
+async def test_a_call_or_a_state_that_is_too_large_is_refused_as_what_it_is():
+    async with room(cls=Machine) as r:
+        tab = await r.tab()
+        many = [0] * 200_001
+        await tab.send(type="rpc", id="c1", method="add", args=many)
+        refused = await tab.expect("rpc", id="c1", success=False)
+        assert "too large" in refused["error"]
+        await tab.set_state(many)
+        assert "too large" in (await tab.expect("state_error"))["error"]
+        assert (await tab.call("add", 1, 2))[-1]["result"] == 3

@@ -7,10 +7,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from tests.wire.client import Tab, kind_of
 from tests.wire.room import Room, room, text_of
 from thinkwell.messages.message import UIMessage, user_message
 from thinkwell.testing import Gate, text
+from thinkwell.wire import client_json
 
 BRIEF = {"thinkwell": "1"}
 OWN = "own"
@@ -197,3 +200,25 @@ async def send_new(tab: Tab, request: str, after: str | None) -> None:
     body = {"messages": [question], "trigger": "submit-message"}
     init = {"method": "POST", "body": json.dumps(body)}
     await tab.send(type="cf_agent_use_chat_request", id=request, init=init, after=after)
+
+
+async def test_a_long_list_of_a_stock_tab_is_a_list_of_ids_to_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """No message that is stored becomes an object again, however long the list is."""
+    async with room("Hello") as r:
+        known = await seed(r, 2_000)
+        tab = await r.tab()
+        decoded = 0
+        whole = client_json.parse_in_pieces
+
+        def counted(*args: Any) -> Any:
+            nonlocal decoded
+            decoded += 1
+            return whole(*args)
+
+        monkeypatch.setattr(client_json, "parse_in_pieces", counted)
+        await tab.ask("hi", after=known)
+        await tab.stream("q1")
+        assert (await r.texts())[-3:] == ["words 1999", "hi", "Hello"]
+        assert decoded <= client_json.LAST + 2  # and the fields beside the messages

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, assert_never
 
@@ -69,6 +71,14 @@ class ChatFrames:
             shown=lambda: watcher.shown,
             payer=payer_of(connection.principal, connection.request.client),
         )
+
+    async def stored_ids(self) -> Collection[str]:
+        """The ids of the messages a client shows, of which it need not send more."""
+        history = self._turns.parts.session.history
+        if history.kept is not None:
+            with suppress(ThinkwellError):  # accepting does it again, and tells the sender
+                await history.kept.refresh()
+        return history.known_ids
 
     async def act(self, frame: ChatFrame) -> None:
         """Act on one frame."""

@@ -36,6 +36,7 @@ from thinkwell.session.kept_path import KeptPath
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import Admission, TurnRequest
 from thinkwell.turn.ticket import Ticket
+from thinkwell.wire.client_json import NOT_READ
 from thinkwell.wire.frames import ChatRequest
 
 log = logging.getLogger("thinkwell.agent")
@@ -259,7 +260,7 @@ def read_list(sent: list[Any], stored: Collection[str] = ()) -> Pieces[SentList]
     for index, message in enumerate(sent):
         if index % _PIECE == _PIECE - 1:
             yield
-        if index < last and (known := _id_of(message)) in stored:
+        if index < last and ((known := _id_of(message)) in stored or _is_not_read(message)):
             ids.append(known)  # of what is stored, the id is all that counts
             continue
         reference = check_reference(message)
@@ -275,6 +276,11 @@ def _id_of(message: Any) -> str:
     """The id a client gives a message, or what no message is called."""
     found = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def _is_not_read(message: Any) -> bool:
+    """Whether it was stored when its list was read; if it is gone by now, it was deleted."""
+    return isinstance(message, dict) and cast("dict[str, Any]", message).get("parts") is NOT_READ
 
 
 def _incoming(value: Any) -> UIMessage:

@@ -29,8 +29,9 @@ from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.user_code import call_user, contained
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.wire import encode
+from thinkwell.wire.client_json import SHORT
 from thinkwell.wire.decode import decode_in_pieces
-from thinkwell.wire.frames import NotProtocol, RpcCall, StateUpdate
+from thinkwell.wire.frames import BadCall, BadState, NotProtocol, RpcCall, StateUpdate
 from thinkwell.wire.http import HttpRequest
 
 log = logging.getLogger("thinkwell.agent")
@@ -201,12 +202,18 @@ class OpenConnection:
         self._connections.tell_soon("on_close", connection, code, reason, connection=connection)
 
     async def _act(self, data: str | bytes) -> None:
-        frame = await in_pieces(decode_in_pieces(data))
+        chat = self._chat if len(data) > SHORT else None
+        stored = None if chat is None else await chat.stored_ids()
+        frame = await in_pieces(decode_in_pieces(data, stored))
         match frame:
             case StateUpdate():
                 await self._set_state(frame)
             case RpcCall():
                 self._call(frame)
+            case BadCall(id=call_id, reason=reason):
+                self._watcher.send(encode.rpc_error(call_id, reason))
+            case BadState(reason=reason):
+                self._refuse_state(reason)
             case NotProtocol():
                 self._tell_agent(data)
             case _ if self._chat is None:
@@ -223,12 +230,15 @@ class OpenConnection:
                 connection, partial(self._state.set, frame.state, connection), "set_state"
             )
         except NotAllowed as refused:
-            self._watcher.send(encode.state_error(str(refused)))
-            if self._watcher.protocol and self._state.defined:  # it shows its own already
-                self._watcher.send(encode.state(self._state.value))
+            self._refuse_state(str(refused))
         except Exception as error:
             log.info("a state was refused", exc_info=error, extra={"action": "state"})
             self._watcher.send(encode.state_error("State update rejected"))
+
+    def _refuse_state(self, reason: str) -> None:
+        self._watcher.send(encode.state_error(reason))
+        if self._watcher.protocol and self._state.defined:  # it shows its own already
+            self._watcher.send(encode.state(self._state.value))
 
     def _call(self, frame: RpcCall) -> None:
         if self._under_way >= MOST_UNDER_WAY:

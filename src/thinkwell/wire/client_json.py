@@ -13,6 +13,7 @@ only id, role and the states of the parts are kept, except for the last one, whi
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from typing import Any, TypeVar
 
 import msgspec
@@ -29,6 +30,14 @@ MAX_OBJECTS = 500_000
 """Objects a request may have that are skipped."""
 MAX_ELEMENTS = 200_000
 """Elements that may become objects in one go: a few dozen milliseconds."""
+MAX_SAID = 50_000
+"""Elements of a user message that is not stored yet: each costs again where it is stored and read.
+A short text cannot hold so many.
+"""
+LAST = 16
+"""So many messages at the end of a list are read even if they are stored: they tell what a client
+has seen.
+"""
 MAX_FIELDS = 4 * 1024 * 1024
 """Bytes of everything in a request beside its messages, and of one user message."""
 PIECE = 256 * 1024
@@ -46,17 +55,22 @@ _AT_MOST = f"at most {MAX_FIELDS} are read"
 _ELEMENTS = f"at most {MAX_ELEMENTS} are read"
 _NULL = msgspec.Raw(b"null")
 
+NOT_READ = ()
+"""The parts of a message that is stored: nothing a client can send. Objects that hold nothing but
+such are none of the garbage collector's business, and there may be tens of thousands of them.
+"""
+
 
 class TooLargeError(ValueError):
     """A text that would hold up everybody else. Says what there is too much of."""
 
 
-class _PartState(msgspec.Struct):
+class _PartState(msgspec.Struct, gc=False):
     type: str | None = None
     state: str | None = None
 
 
-class _Seen(msgspec.Struct):
+class _Seen(msgspec.Struct, gc=False):
     """What is looked at of a message that the server has written itself."""
 
     id: msgspec.Raw = _NULL
@@ -72,14 +86,25 @@ class _Init(msgspec.Struct):
 class _Frame(msgspec.Struct):
     type: str | None = None
     id: str | None = None
+    after: str | None = None
     init: _Init | None = None
+
+
+class _Named(msgspec.Struct):
+    """What says to whom a frame belongs that is too large to be read."""
+
+    type: msgspec.Raw = _NULL
+    id: msgspec.Raw = _NULL
+    toolCallId: msgspec.Raw = _NULL  # noqa: N815 - as the wire has it
+    toolName: msgspec.Raw = _NULL  # noqa: N815
+    autoContinue: msgspec.Raw = _NULL  # noqa: N815
 
 
 class _Body(msgspec.Struct):
     messages: msgspec.Raw = _NULL
 
 
-class _Object(msgspec.Struct):
+class _Object(msgspec.Struct, gc=False):
     pass
 
 
@@ -88,6 +113,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _list = msgspec.json.Decoder(list[msgspec.Raw])
 _objects = msgspec.json.Decoder(list[_Object])
 _frame = msgspec.json.Decoder(_Frame)
+_named = msgspec.json.Decoder(_Named)
 _body = msgspec.json.Decoder(_Body)
 _seen = msgspec.json.Decoder(_Seen)
 _states = msgspec.json.Decoder(list[_PartState])
@@ -98,19 +124,24 @@ def parse_client_json(text: str | bytes) -> Any:
     return finish(parse_in_pieces(text))
 
 
-def parse_in_pieces(text: str | bytes) -> Pieces[Any]:
-    """The same, with pauses. All of it becomes objects."""
+def parse_in_pieces(text: str | bytes, most: int = MAX_ELEMENTS) -> Pieces[Any]:
+    """The same, with pauses. All of it becomes objects, of at most so many elements."""
     data = text.encode() if isinstance(text, str) else text
-    check_elements(data)
+    check_elements(data, most)
+    if len(data) > PIECE:
+        yield
     value = yield from _decode(_any, data)
+    if len(data) > PIECE:
+        yield
     if data.count(b"{") + data.count(b"[") > _SAFE_DEPTH:
         _check_depth(value)
     return value
 
 
-def parse_body(text: str | bytes) -> Pieces[Any]:
+def parse_body(text: str | bytes, stored: Container[str] | None = None) -> Pieces[Any]:
     """The body of a request, which may hold a list `messages`: a long one is read message by
-    message.
+    message. Of those whose ids are `stored` only that becomes an object, with `NOT_READ` as parts;
+    None: nobody knows which are.
     """
     data = text.encode() if isinstance(text, str) else text
     if len(data) <= SHORT:
@@ -130,46 +161,58 @@ def parse_body(text: str | bytes) -> Pieces[Any]:
     body: dict[str, Any] = {}
     for key, raw in (yield from _decode(_fields, data)).items():
         yield
-        body[key] = yield from (_messages(raw) if key == "messages" else _whole(raw))
+        body[key] = yield from (_messages(raw, stored) if key == "messages" else _whole(raw))
     return body
 
 
 def parse_frame(text: str) -> Pieces[Any]:
-    """A whole frame. Of a long chat request only `type`, `id`, and `init` with `method` and `body`,
-    which is text in turn.
+    """A whole frame. Of a long chat request only `type`, `id`, `after`, and `init` with `method`
+    and `body`, which is text in turn.
     """
     data = text.encode()
     if len(data) <= SHORT:
         return (yield from parse_in_pieces(data))
+    yield
     try:
         frame = yield from _decode(_frame, data)
     except msgspec.ValidationError:  # no object, or an `init` of another shape
         return (yield from parse_in_pieces(data))
+    yield
     if frame.type != CHAT_REQUEST or frame.init is None:
         return (yield from parse_in_pieces(data))
-    yield
     init = {"method": frame.init.method, "body": frame.init.body}
-    return {"type": frame.type, "id": frame.id, "init": init}
+    return {"type": frame.type, "id": frame.id, "after": frame.after, "init": init}
 
 
-def check_elements(data: bytes) -> None:
+def parse_names(text: str) -> Pieces[dict[str, Any]]:
+    """Of a frame that is too large, what names it: its sender waits for an answer to that."""
+    data = text.encode()
+    yield
+    try:
+        named = yield from _decode(_named, data)
+    except (ValueError, RecursionError):
+        return {}
+    return {key: _small(getattr(named, key)) for key in named.__struct_fields__}
+
+
+def check_elements(data: bytes, most: int = MAX_ELEMENTS) -> None:
     """Refuse data with too many elements before they become objects.
 
     Commas and brackets are counted, at first those inside of strings too: that costs nothing. Only
     if they are too many, and the data is not too long for it, those are left out.
     """
     count = _count(data)
-    if count > MAX_ELEMENTS and len(data) <= MAX_FIELDS:
+    if count > most and len(data) <= MAX_FIELDS:
         count = _count(_STRING.sub(b"", data))
-    if count > MAX_ELEMENTS:
-        raise TooLargeError(f"it has {count} elements; {_ELEMENTS}")
+    if count > most:
+        raise TooLargeError(f"it has {count} elements; at most {most} are read")
 
 
 def _count(data: bytes) -> int:
     return data.count(b",") + data.count(b"[") + data.count(b"{")
 
 
-def _messages(raw: msgspec.Raw) -> Pieces[Any]:
+def _messages(raw: msgspec.Raw, stored: Container[str] | None) -> Pieces[Any]:
     try:
         _objects.decode(raw)  # first: millions of other things would become as many pieces
     except msgspec.ValidationError:
@@ -178,24 +221,33 @@ def _messages(raw: msgspec.Raw) -> Pieces[Any]:
         )  # whoever checks it says what is wrong
     yield
     entries = _list.decode(raw)
+    yield
     result: list[Any] = []
     read = 0
-    for number, entry in enumerate(entries, 1):
+    for left, entry in zip(range(len(entries) - 1, -1, -1), entries, strict=True):
         read += _length(entry) + _SHORT_RAW // 4
         if read > PIECE:
             read = 0
             yield
-        result.append((yield from _message(entry, last=number == len(entries))))
+        result.append((yield from _message(entry, stored, left=left)))
     return result
 
 
-def _message(raw: msgspec.Raw, *, last: bool) -> Pieces[Any]:
+def _message(raw: msgspec.Raw, stored: Container[str] | None, *, left: int) -> Pieces[Any]:
+    """A message with so many behind it."""
     seen = _seen.decode(raw)
     by_user = bytes(seen.role) == b'"user"'
+    most = MAX_ELEMENTS
+    if stored is not None:
+        known = _small(seen.id)
+        is_stored = isinstance(known, str) and known in stored
+        if is_stored and left >= LAST:
+            return {"id": known, "role": _small(seen.role), "parts": NOT_READ}
+        most = MAX_SAID if by_user and not is_stored else most
     if by_user and _length(raw) > MAX_FIELDS:
         raise TooLargeError(f"one of its messages has {_length(raw)} bytes; {_AT_MOST}")
-    if by_user or (last and _count(bytes(raw)) <= MAX_ELEMENTS):
-        return (yield from _whole(raw))
+    if by_user or (not left and _count(bytes(raw)) <= MAX_ELEMENTS):
+        return (yield from _whole(raw, most))
     return {"id": _small(seen.id), "role": _small(seen.role), "parts": _part_states(seen.parts)}
 
 
@@ -211,8 +263,8 @@ def _small(raw: msgspec.Raw) -> Any:
     return json.loads(bytes(raw)) if _length(raw) <= _SHORT_RAW else None
 
 
-def _whole(raw: msgspec.Raw) -> Pieces[Any]:
-    return (yield from parse_in_pieces(bytes(raw)))
+def _whole(raw: msgspec.Raw, most: int = MAX_ELEMENTS) -> Pieces[Any]:
+    return (yield from parse_in_pieces(bytes(raw), most))
 
 
 def _length(raw: msgspec.Raw) -> int:

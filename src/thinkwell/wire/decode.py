@@ -9,13 +9,21 @@ Invariant: what comes out can be encoded again, with stack to spare.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, cast
 
 from thinkwell.core.pieces import Pieces, finish
-from thinkwell.wire.client_json import CHAT_REQUEST, TooLargeError, parse_body, parse_frame
+from thinkwell.wire.client_json import (
+    CHAT_REQUEST,
+    TooLargeError,
+    parse_body,
+    parse_frame,
+    parse_names,
+)
 from thinkwell.wire.frames import (
+    BadCall,
     BadChatRequest,
+    BadState,
     ChatCancel,
     ChatClear,
     ChatRequest,
@@ -40,15 +48,17 @@ def decode_frame(data: str | bytes) -> Frame:
     return finish(decode_in_pieces(data))
 
 
-def decode_in_pieces(data: str | bytes) -> Pieces[Frame]:
-    """The same, with pauses in which others go first."""
+def decode_in_pieces(data: str | bytes, stored: Container[str] | None = None) -> Pieces[Frame]:
+    """The same, with pauses in which others go first. Of messages that are `stored` little is read
+    (`client_json.parse_body`).
+    """
     if isinstance(data, bytes):
         return NotProtocol(data)  # the protocol is text; binary is the app's own
     try:
         value = yield from parse_frame(data)
     except TooLargeError as error:
         log.warning("a frame is not read: %s", error, extra={"action": "decode"})
-        return NotProtocol(data)
+        return (yield from _too_large(data, str(error)))
     except (ValueError, RecursionError):
         return NotProtocol(data)
     if not isinstance(value, dict):
@@ -56,12 +66,28 @@ def decode_in_pieces(data: str | bytes) -> Pieces[Frame]:
     frame = cast("dict[str, Any]", value)
     kind = frame.get("type")
     if kind == CHAT_REQUEST:
-        return (yield from _chat_request(frame))
+        return (yield from _chat_request(frame, stored))
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     return (reader(frame) if reader else None) or NotProtocol(data)
 
 
-def _chat_request(frame: dict[str, Any]) -> Pieces[Frame]:
+def _too_large(data: str, reason: str) -> Pieces[Frame]:
+    """A frame that is not read: whoever waits for an answer to it gets one of its kind."""
+    named = yield from parse_names(data)
+    match named.get("type"), named.get("id"), named.get("toolCallId"):
+        case "rpc", str(call_id), _:
+            return BadCall(call_id, f"The call is too large: {reason}.")
+        case "cf_agent_state", _, _:
+            return BadState(f"The state is too large: {reason}.")
+        case "cf_agent_tool_result", _, str():
+            text = f"The result is too large: {reason}."
+            failed = _tool_result({**named, "state": "output-error", "errorText": text})
+            return failed or NotProtocol(data)
+        case _:
+            return NotProtocol(data)
+
+
+def _chat_request(frame: dict[str, Any], stored: Container[str] | None) -> Pieces[Frame]:
     request_id = frame.get("id")
     init = frame.get("init")
     if not isinstance(request_id, str):
@@ -71,20 +97,21 @@ def _chat_request(frame: dict[str, Any]) -> Pieces[Frame]:
     options = cast("dict[str, Any]", init)
     if options.get("method") != "POST":
         return BadChatRequest(None, "Only POST starts a turn.")
-    return (yield from _chat_body(request_id, options.get("body"), _text(frame, "after")))
-
-
-def _chat_body(request_id: str, text: Any, after: str | None) -> Pieces[Frame]:
+    text = options.get("body")
     if not isinstance(text, str) or not text:
         return BadChatRequest(request_id, "The chat request has no body.")
     try:
-        value = yield from parse_body(text)
+        value = yield from parse_body(text, stored)
     except RecursionError:
         return BadChatRequest(request_id, "The body of the chat request is nested too deeply.")
     except TooLargeError as error:
         return BadChatRequest(request_id, f"The chat request is too large: {error}.")
     except ValueError:
         return BadChatRequest(request_id, "The body of the chat request is not JSON.")
+    return _chat_body(request_id, value, _text(frame, "after"))
+
+
+def _chat_body(request_id: str, value: Any, after: str | None) -> Frame:
     body = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     messages = body.get("messages")
     if not isinstance(messages, list):

@@ -107,6 +107,19 @@ class BadChatRequest(msgspec.Struct, frozen=True):
     reason: str
 
 
+class BadCall(msgspec.Struct, frozen=True):
+    """A C2 that is not read; its sender is told."""
+
+    id: str
+    reason: str
+
+
+class BadState(msgspec.Struct, frozen=True):
+    """A C1 that is not read; its sender is told."""
+
+    reason: str
+
+
 class NotProtocol(msgspec.Struct, frozen=True):
     """Anything else, as it came: it belongs to the app's `on_client_message`."""
 
@@ -125,5 +138,7 @@ Frame: TypeAlias = (
     | StateUpdate
     | RpcCall
     | BadChatRequest
+    | BadCall
+    | BadState
     | NotProtocol
 )

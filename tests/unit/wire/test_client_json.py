@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json as stdlib_json
+import sys
 
 import pytest
 from hypothesis import given
@@ -12,15 +14,25 @@ from thinkwell.core import json
 from thinkwell.core.pieces import finish, in_pieces
 from thinkwell.wire import client_json
 from thinkwell.wire.client_json import (
+    LAST,
     MAX_ELEMENTS,
     MAX_FIELDS,
     MAX_OBJECTS,
+    MAX_SAID,
+    NOT_READ,
     TooLargeError,
     parse_body,
     parse_client_json,
 )
 from thinkwell.wire.decode import decode_frame, decode_in_pieces
-from thinkwell.wire.frames import BadChatRequest, ChatRequest, NotProtocol
+from thinkwell.wire.frames import (
+    BadCall,
+    BadChatRequest,
+    BadState,
+    ChatRequest,
+    NotProtocol,
+    ToolResult,
+)
 
 
 def message(number: int, role: str = "assistant", text: str = "x" * 600):
@@ -65,6 +77,28 @@ class TestALongConversation:
     def test_others_go_first_in_between(self):
         assert pieces(decode_in_pieces(frame(json.dumps({"messages": self.LIST})))) > 5
 
+    def test_what_is_stored_costs_no_objects_except_at_the_end(self):
+        stored = {entry["id"] for entry in self.LIST[:-1]}
+        sent = finish(parse_body(json.dumps({"messages": self.LIST}), stored))["messages"]
+        assert [entry["id"] for entry in sent] == [entry["id"] for entry in self.LIST]
+        assert all(entry["parts"] is NOT_READ for entry in sent[:-LAST])
+        assert all(entry["parts"] is not NOT_READ for entry in sent[-LAST:])
+        if sys.version_info < (3, 14):  # there the collector knows of every dict
+            assert not any(map(gc.is_tracked, sent[:-LAST]))
+
+    def test_only_a_new_message_has_to_be_simple(self):
+        said = message(1, "user") | {"metadata": {"x": [0] * MAX_SAID}}
+        text = json.dumps({"messages": [said]})
+        with pytest.raises(TooLargeError):
+            finish(parse_body(text, {"another"}))
+        assert finish(parse_body(text, {"m1"})) == finish(parse_body(text)) == {"messages": [said]}
+
+    def test_what_it_comes_after_is_read(self):
+        long = json.loads(frame(json.dumps({"messages": self.LIST}))) | {"after": "m0"}
+        request = decode_frame(json.dumps(long))
+        assert isinstance(request, ChatRequest)
+        assert request.after == "m0"
+
     async def test_it_is_the_same_frame_at_once_and_in_pieces(self):
         text = frame(json.dumps({"messages": self.LIST, "note": "hm"}))
         assert await in_pieces(decode_in_pieces(text)) == decode_frame(text)
@@ -107,9 +141,23 @@ class TestRefusedBeforeItIsParsed:
             finish(parse_body(BODIES[kind]))
         assert sum(decoded) < 1_000
 
-    def test_a_frame_that_is_no_chat_request(self):
-        text = '{"type":"cf_agent_state","state":[' + "0," * MAX_ELEMENTS + "0]}"
-        assert isinstance(decode_frame(text), NotProtocol)
+    def test_a_state_or_a_call_or_a_result_is_answered_as_what_it_is(self):
+        many = "[" + "0," * MAX_ELEMENTS + "0]"
+        state = decode_frame('{"type":"cf_agent_state","state":' + many + "}")
+        call = decode_frame('{"type":"rpc","id":"c1","method":"m","args":' + many + "}")
+        result = decode_frame(
+            '{"type":"cf_agent_tool_result","toolCallId":"t1","output":' + many + "}"
+        )
+        assert isinstance(state, BadState)
+        assert isinstance(call, BadCall)
+        assert call.id == "c1"
+        assert isinstance(result, ToolResult)
+        assert (result.tool_call_id, result.state) == ("t1", "output-error")
+        assert "too large" in (result.error_text or "")
+
+    def test_anything_else_is_the_apps_own(self):
+        text = '{"type":"mine","id":"c1","x":[' + "0," * MAX_ELEMENTS + "0]}"
+        assert decode_frame(text) == NotProtocol(text)
 
     @pytest.mark.parametrize("entry", ["[]", "1", "null", '"x"'])
     def test_a_million_things_that_are_no_messages(self, entry):
