@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
-from tests.browser.hooks.script import FIRST, HOOKS, MARKS, SECOND, speech
+from tests.browser.hooks.script import FIRST, HOOKS, MARKS, SECOND, SLOW, speech
 from tests.browser.hooks.site import ScriptedSite
 from tests.browser.hooks.tab import LOST_LINE
 from thinkwell.testing import Gate, call, reasoning
@@ -157,3 +157,50 @@ async def test_what_is_said_without_a_line_is_answered_once_it_is_back(
     shown = ("user: hello", "assistant: first answer", "user: again", "assistant: second answer")
     await site.everywhere(tab, *shown)
     assert site.inside.ends == ["completed", "completed"]
+
+
+@HOOKS
+async def test_questions_that_cross_an_answer_on_a_slow_line_stay_in_order(
+    site: ScriptedSite, hooks: str
+):
+    """DESIGN §8.13: one before the first answer begins, one while that answer streams."""
+    gate = Gate()
+    site.model.add(speech("first ", gate, "answer"), "second answer", "third answer")
+    tab = await site.tab(hooks)
+    site.relay.delays = SLOW
+    await tab.say_fast("one", "two")
+    await expect(tab.answers).to_have_text(["assistant: first "])
+    await tab.say("three")
+    await expect(tab.page.locator("article[data-role=user]")).to_have_count(3)
+    gate.open()
+    await site.turns_ended(3)
+    await site.everywhere(
+        tab,
+        "user: one",
+        "assistant: first answer",
+        "user: two",
+        "assistant: second answer",
+        "user: three",
+        "assistant: third answer",
+    )
+
+
+@HOOKS
+async def test_twenty_quick_questions_on_a_slow_line_are_answered_in_order(
+    site: ScriptedSite, hooks: str
+):
+    """DESIGN §8.13: 15 ms apart, twenty times faster than the line answers."""
+    numbers = range(1, 21)
+    site.model.add(*(speech(f"answer {number} in a few words") for number in numbers))
+    tab = await site.tab(hooks)
+    other = await site.tab(hooks)
+    site.relay.delays = SLOW
+    await tab.say_fast(*(f"question {number}" for number in numbers), pause=15)
+    await site.turns_ended(20)
+    lines = [
+        line
+        for number in numbers
+        for line in (f"user: question {number}", f"assistant: answer {number} in a few words ")
+    ]
+    await other.rests_with(*lines)
+    await site.everywhere(tab, *lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
-from tests.browser.hooks.script import FIRST, MARKS, SECOND, speech
+from tests.browser.hooks.script import FIRST, MARKS, SECOND, SLOW, speech
 from tests.browser.hooks.site import ScriptedSite
 from thinkwell.core.errors import ModelError
 from thinkwell.testing import Gate, call, error, reasoning, text
@@ -176,3 +176,32 @@ async def test_a_tab_with_the_hooks_sees_the_same_turn(site: ScriptedSite):
     await other.rests_with(*whole, "user: your turn", "assistant: and back")
     await tab.page.reload()
     await tab.rests_with(*whole, "user: your turn", "assistant: and back")
+
+
+async def test_questions_that_cross_an_answer_on_a_slow_line_are_stored_in_order(
+    site: ScriptedSite,
+):
+    """DESIGN §8.13: whatever `useChat` makes of streams that overlap, nothing is lost."""
+    begins, gate = Gate(), Gate()
+    first = [begins, *speech("first ", gate, "answer")]
+    site.model.add(first, "second answer", "third answer")
+    tab = await site.tab(HTTP)
+    site.relay.delays = SLOW
+    await tab.say("one")
+    await begins.reached()  # requests of their own may overtake each other
+    await tab.say("two")
+    begins.open()
+    await expect(tab.answers).to_have_text(["assistant: first "])
+    await tab.say("three")
+    await expect(tab.page.locator("article[data-role=user]")).to_have_count(3)
+    gate.open()
+    await site.turns_ended(3)
+    await tab.reload()
+    await tab.rests_with(
+        "user: one",
+        "assistant: first answer",
+        "user: two",
+        "assistant: second answer",
+        "user: three",
+        "assistant: third answer",
+    )

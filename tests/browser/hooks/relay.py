@@ -1,5 +1,5 @@
-"""A line between browser and server that a test can cut, and that can make sockets wait or join
-what comes shortly after another.
+"""A line between browser and server that a test can cut, and that can be slow, make sockets wait or
+join what comes shortly after another.
 
 The browser keeps one address while the server behind it comes and goes, as behind a load balancer.
 """
@@ -28,6 +28,8 @@ class Relay:
         self.sockets_pass.set()
         self.joins = 0.0
         """Seconds the line holds what the server says, so that it comes in one piece."""
+        self.delays = 0.0
+        """Seconds everything is under way, in either direction; may grow while a test runs."""
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,12 +92,13 @@ class Relay:
             self.sockets += 1
             if not await self._may_pass(reader):
                 return
+        await asyncio.sleep(self.delays)
         address = urlsplit(self.target)
         behind, ahead = await asyncio.open_connection(address.hostname, address.port)
         self._ends.add(ahead)
         try:
             ahead.write(first)
-            await asyncio.gather(_copy(reader, ahead), self._copy_joined(behind, writer))
+            await asyncio.gather(self._copy(reader, ahead), self._copy_joined(behind, writer))
         finally:
             self._ends.discard(ahead)
             ahead.close()
@@ -104,7 +107,7 @@ class Relay:
         self, source: asyncio.StreamReader, target: asyncio.StreamWriter
     ) -> None:
         if not self.joins:
-            await _copy(source, target)
+            await self._copy(source, target)
             return
         try:
             while data := await source.read(65536):
@@ -118,11 +121,14 @@ class Relay:
         finally:
             target.close()
 
-
-async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    try:
-        while data := await source.read(65536):
-            target.write(data)
-            await target.drain()
-    finally:
-        target.close()
+    async def _copy(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        later = asyncio.get_running_loop().call_later
+        try:
+            while data := await source.read(65536):
+                if self.delays:
+                    later(self.delays, target.write, data)
+                else:
+                    target.write(data)
+                    await target.drain()
+        finally:
+            later(self.delays, target.close)

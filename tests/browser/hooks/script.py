@@ -17,6 +17,9 @@ MARKS = [pytest.mark.browser, pytest.mark.timeout(180)]
 FIRST = "".join(f"word{number} " for number in range(1, 16))
 SECOND = "".join(f"word{number} " for number in range(16, 31))
 
+SLOW = 0.15
+"""Seconds everything is under way on a slow line."""
+
 
 def speech(*pieces: str | Gate) -> list[ModelEvent | Gate]:
     """One text part, word by word, that waits at its gates."""

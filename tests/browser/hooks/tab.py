@@ -10,6 +10,18 @@ from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locato
 LOST_LINE = "WebSocket connection to"
 """How Chromium complains about a socket that was cut off."""
 
+SAY_FAST = """async ([words, pause]) => {
+    const field = document.querySelector("input[aria-label=Message]");
+    const { set } = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value");
+    for (const said of words) {
+        set.call(field, said);
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        await new Promise((done) => setTimeout(done, pause));
+        field.form.requestSubmit();
+    }
+}"""
+"""Types and sends inside the page. React sees what is typed only through the native setter."""
+
 
 class AnyTab(Protocol):
     """What a scenario does with a tab, whatever it runs in."""
@@ -72,6 +84,10 @@ class Tab:
     async def say(self, words: str) -> None:
         await self.write(words)
         await self.press("Send")
+
+    async def say_fast(self, *words: str, pause: int = 0) -> None:
+        """Say one thing after another, with a `pause` in milliseconds, faster than `say` can."""
+        await self.run(SAY_FAST, [words, pause])
 
     async def write(self, words: str) -> None:
         """Type into the field without sending."""
