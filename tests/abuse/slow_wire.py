@@ -19,10 +19,6 @@ class SlowWire(Wire):
         """Said, and not at the server yet."""
         self.down: list[Frame] = []
         """Sent by the server, and not read yet."""
-        self.dropped = False
-        """The socket has died since the last rest."""
-        self.burst = False
-        """And several questions were under way then or since."""
 
     def deliver_up(self, most: int) -> list[Frame]:
         """Let some frames reach the server; those frames."""
@@ -43,8 +39,6 @@ class SlowWire(Wire):
     async def drop(self) -> None:
         """The socket dies: what is under way in either direction is lost."""
         if self.online:
-            self.burst |= len(self.tab.waits) > 1
-            self.dropped = True
             self.up.clear()
             self.down.clear()
         await super().drop()

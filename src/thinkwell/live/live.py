@@ -203,17 +203,19 @@ class Live:
             if self._flowing() is None:
                 watcher.send(encode.replay_done(request_id))
             return
-        record = ended.record
-        end = end_frame(record, record.client_error, replay=True)
+        record, end = ended.record, end_frame(ended.record, ended.record.client_error, replay=True)
+        messages = await self._newest_transcript()
         if record.continuation and record.client_error is None:
             # The transcript at its end held it already: a replay would show its words twice. Older
             # clients make an empty message of a bare end; the transcript takes it away again.
-            messages = await self._newest_transcript()
             watcher.send(end)
             watcher.show(messages)
-            return
-        bodies = news(ended.bodies) if record.continuation else dict(enumerate(ended.bodies))
-        watcher.send(*replay(record, bodies), end)
+        else:
+            bodies = news(ended.bodies) if record.continuation else dict(enumerate(ended.bodies))
+            watcher.send(*replay(record, bodies), end)
+            if messages.last != record.message_id:
+                watcher.show(messages)  # it has kept this answer at its end, and put others behind
+        self._offer_again(watcher)
 
     async def tell_again(self, watcher: Watcher, record: TurnRecord) -> None:
         """A client sent a request twice: offer it the stream, or tell it the end."""
@@ -265,6 +267,17 @@ class Live:
         watcher.awaits = None if watcher.awaits == request_id else watcher.awaits
         watcher.offered = request_id
         watcher.send(encode.stream_resuming(request_id))
+
+    def _offer_again(self, watcher: Watcher) -> None:
+        """Clients observe one stream at a time: one that is replayed takes the place of the other.
+
+        What came after would become a message of its own, so they join that stream anew.
+        """
+        stream = self._flowing()
+        if stream is not None and watcher.offered is None:
+            request_id = stream.record.request_id
+            if self._askers.get(request_id) is not watcher:  # its own stream it reads beside
+                self._offer(watcher, request_id)
 
     def _replay_live(self, watcher: Watcher, stream: ActiveStream) -> None:
         record = stream.record
