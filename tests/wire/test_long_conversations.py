@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from tests.http.support import talking
 from tests.wire.client import Tab, kind_of
 from tests.wire.room import Room, room, text_of
 from thinkwell.messages.message import UIMessage, user_message
+from thinkwell.session.history import History
+from thinkwell.store.base import Reader
 from thinkwell.testing import Gate, text
 from thinkwell.wire import client_json
 
@@ -222,3 +226,51 @@ async def test_a_long_list_of_a_stock_tab_is_a_list_of_ids_to_the_server(
         await tab.stream("q1")
         assert (await r.texts())[-3:] == ["words 1999", "hi", "Hello"]
         assert decoded <= client_json.LAST + 2  # and the fields beside the messages
+
+
+@pytest.fixture
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many ids were looked up inside of transactions, time by time."""
+    counts: list[int] = []
+    rows = History.rows
+
+    async def counted(self: History, ids: Sequence[str], reader: Reader | None = None) -> Any:
+        if reader is not None:
+            counts.append(len(ids))
+        return await rows(self, ids, reader)
+
+    monkeypatch.setattr(History, "rows", counted)
+    return counts
+
+
+class TestIdsOfALongListAreLookedUpOutsideOfTheWriteTransaction:
+    async def test_over_a_socket(self, looked_up: list[int]):
+        async with room("Hello") as r:
+            known = await seed(r, 1_500)
+            tab = await r.tab()
+            looked_up.clear()
+            await tab.ask("hi", after=known)
+            await tab.stream("q1")
+            assert (await r.texts())[-3:] == ["words 1499", "hi", "Hello"]
+            assert sum(looked_up) <= 2  # the question, and where it goes
+
+    async def test_over_http_where_nobody_watches(self, looked_up: list[int]):
+        async with talking("Hello") as client:
+            known = [user_message(f"old-{number}", f"words {number}") for number in range(1_500)]
+            await client.app.agent(client.app.agents[0], "x").add_messages(known)
+            client.shown = known
+            looked_up.clear()
+            await client.say("hi")
+            assert [text_of(each) for each in await client.stored()][-2:] == ["hi", "Hello"]
+            assert sum(looked_up) <= 2
+
+    async def test_a_flood_of_new_ones_is_refused_before_any_is_looked_up(
+        self, looked_up: list[int]
+    ):
+        async with room("Hello") as r:
+            tab = await r.tab()
+            looked_up.clear()
+            await tab.request("q1", [user_message(f"m{n}", "words") for n in range(600)])
+            end = (await tab.stream("q1")).end
+            assert end["error"]
+            assert looked_up == []

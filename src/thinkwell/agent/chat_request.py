@@ -32,6 +32,7 @@ from thinkwell.live.watchers import Transcript
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.messages.validate import check_message, check_reference
+from thinkwell.session.history import History
 from thinkwell.session.kept_path import KeptPath
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.admission import Admission, TurnRequest
@@ -45,6 +46,8 @@ CHANNEL = "web"
 """Stamped on user messages that come from a client."""
 _PIECE = 500
 """Messages after which others go first."""
+_FEW = 32
+"""Unknown ids that may be looked up in the transaction that accepts them."""
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +85,8 @@ async def accept_chat(
     history = turns.parts.session.history
     if history.kept is not None:
         await history.kept.refresh()
-    sent = await in_pieces(read_list(asked.messages, history.known_ids))
+    known = await _known_among(history, asked.messages)
+    sent = await in_pieces(read_list(asked.messages, known))
     await report_copies(turns, asked.messages, asker.principal)
     again = asked.trigger == "regenerate-message"
     await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
@@ -96,6 +100,7 @@ async def accept_chat(
             request_id=asked.id,
             messages=sent.messages,
             listed=sent.ids,
+            unknown=sent.unknown,
             branch_from=sent.ids[-1] if regenerate else None,
             body=asked.body or None,
             client_tools=read_client_tools(asked.client_tools),
@@ -248,13 +253,35 @@ class SentList(msgspec.Struct, frozen=True):
     """User messages that may be new, or changed; of what is stored, at most the last."""
     ids: tuple[str, ...]
     """The ids of the whole list."""
+    unknown: tuple[str, ...]
+    """Those that are not known to be stored."""
     trailing: tuple[str, ...]
     """The user messages at its end: what the client wants answered (spec/01 §3.4.4)."""
+
+
+async def _known_among(history: History, sent: list[Any]) -> Collection[str]:
+    """The ids of a list that are stored: found here, not while everybody waits for the store."""
+    known = history.known_ids
+    unknown = await in_pieces(_not_in(known, sent))
+    if len(unknown) <= _FEW:
+        return known
+    return {*known, *await history.stored_among(unknown)}
+
+
+def _not_in(known: Collection[str], sent: list[Any]) -> Pieces[list[str]]:
+    found: list[str] = []
+    for start in range(0, len(sent), _PIECE):
+        ids = map(_id_of, sent[start : start + _PIECE])
+        found += (each for each in ids if each not in known)
+        if start + _PIECE < len(sent):
+            yield
+    return found
 
 
 def read_list(sent: list[Any], stored: Collection[str] = ()) -> Pieces[SentList]:
     """Read a client's list, with pauses. Raises `ValueError` that says what is wrong with it."""
     ids: list[str] = []
+    unknown: list[str] = []
     messages: list[UIMessage] = []
     last = len(sent) - 1
     for index, message in enumerate(sent):
@@ -265,11 +292,12 @@ def read_list(sent: list[Any], stored: Collection[str] = ()) -> Pieces[SentList]
             continue
         reference = check_reference(message)
         ids.append(reference.id)
+        unknown.append(reference.id)
         if reference.role == "user":
             messages.append(_incoming(message))
     at_the_end = takewhile(lambda each: each.role == "user", map(check_reference, reversed(sent)))
     trailing = [reference.id for reference in at_the_end]
-    return SentList(tuple(messages), tuple(ids), tuple(reversed(trailing)))
+    return SentList(tuple(messages), tuple(ids), tuple(unknown), tuple(reversed(trailing)))
 
 
 def _id_of(message: Any) -> str:

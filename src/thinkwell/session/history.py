@@ -26,6 +26,7 @@ log = logging.getLogger("thinkwell.session")
 
 BATCH_ROWS = 50
 BATCH_BYTES = 4 * 1024 * 1024
+BATCH_IDS = 1_000
 LONG_PATH = 256
 
 
@@ -88,6 +89,15 @@ class History:
     async def rows(self, ids: Sequence[str], reader: Reader | None = None) -> list[MessageRow]:
         """Place and sizes of those ids that exist, oldest first."""
         return await self._rows("message_rows", {**self.scope, "ids": json.dumps(ids)}, reader)
+
+    async def stored_among(self, ids: Sequence[str]) -> set[str]:
+        """Those of the ids that are stored as of the last commit, looked up beside the loop."""
+        found: set[str] = set()
+        for start in range(0, len(ids), BATCH_IDS):
+            params = {**self.scope, "ids": json.dumps(ids[start : start + BATCH_IDS])}
+            rows = await self._fetch("stored_ids", params, None, long=True)
+            found.update(row["id"] for row in rows)
+        return found
 
     async def head(self, reader: Reader | None = None) -> MessageRow | None:
         """Where the conversation stands: the active leaf if one is set, else the latest leaf."""

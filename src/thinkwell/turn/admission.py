@@ -52,6 +52,8 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[UIMessage, ...] = ()
     listed: tuple[str, ...] = ()
     """The ids of a client's whole list, in order; what is not in `messages` is a reference."""
+    unknown: tuple[str, ...] | None = None
+    """Those of `listed` that were not stored when that was looked up; None: nobody has looked."""
     new_ids: bool = False
     """The messages were made just now, so nobody can have stored them."""
     request_id: str | None = None
@@ -94,14 +96,15 @@ async def _accept(
     if known is not None:
         return Admission(known, accepted=False)
     waiting = await unsettled_turns(tx, parts.owner.agent_id) if _looks_up(request) else []
+    if generation == 0 and request.unknown is not None:  # else copies of what was deleted count not
+        _refuse_flood(request, len(request.messages) - sum(len(turn.input) + 1 for turn in waiting))
     found = await _sort_out(tx, parts, request, waiting)
     again = await _asked_again(tx, parts, request, found)
     if isinstance(again, TurnRecord):
         return Admission(again, accepted=False)
     inherited = await _supersede(tx, parts, request.supersedes)
     fresh, branch_from = _fresh(request, found, generation), found.branch_from
-    if len(fresh) > MOST_NEW and request.trigger in CHAT_TRIGGERS:
-        raise ValueError(f"the list has {len(fresh)} new messages and at most {MOST_NEW} may come")
+    _refuse_flood(request, len(fresh))
     if again is not None:
         fresh, branch_from = (*fresh, *again.messages), again.parent_id
     messages = inherited + fresh
@@ -135,8 +138,13 @@ async def _accept(
     return Admission(record, accepted=True)
 
 
+def _refuse_flood(request: TurnRequest, new: int) -> None:
+    if new > MOST_NEW and request.trigger in CHAT_TRIGGERS:
+        raise ValueError(f"the list has {new} new messages and at most {MOST_NEW} may come")
+
+
 class Found(msgspec.Struct, frozen=True):
-    """What the ids of a request stand for."""
+    """What the ids of a request stand for, as far as that was not known before."""
 
     known: set[str]
     """Ids in the tree, in the input of an unsettled turn, or of an answer that still grows."""
@@ -157,8 +165,11 @@ async def _sort_out(
     if not _looks_up(request):
         return Found(set(), waiting, None)
     history = parts.session.history
-    asked = {*request.listed, *(message["id"] for message in request.messages)}
-    known = asked.intersection(history.known_ids)
+    asked = {*_unknown(request), *(message["id"] for message in request.messages)}
+    if request.branch_from is not None:
+        asked.add(request.branch_from)
+    at_hand = history.known_ids
+    known = {each for each in asked if each in at_hand}
     for turn in waiting:
         known |= {message["id"] for message in turn.input} | {turn.message_id or ""}
     known |= {row.id for row in await history.rows([*(asked - known)], tx)}
@@ -178,8 +189,14 @@ def _fresh(request: TurnRequest, found: Found, generation: int) -> tuple[UIMessa
 def _deleted(request: TurnRequest, found: Found) -> Iterable[str]:
     """Of a client that has not heard of a clear yet, what stands before an unknown answer."""
     own = {message["id"] for message in request.messages}
-    gone = [n for n, i in enumerate(request.listed) if i not in own and i not in found.known]
-    return request.listed[: gone[-1]] if gone else ()
+    gone = {each for each in _unknown(request) if each not in own and each not in found.known}
+    places = [place for place, each in enumerate(request.listed) if each in gone] if gone else []
+    return request.listed[: places[-1]] if places else ()
+
+
+def _unknown(request: TurnRequest) -> Sequence[str]:
+    """The ids of the list that have to be looked up while everybody waits for the store."""
+    return request.listed if request.unknown is None else request.unknown
 
 
 class Edit(msgspec.Struct, frozen=True):

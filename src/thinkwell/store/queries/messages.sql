@@ -15,6 +15,12 @@ FROM messages
 WHERE agent = :agent AND session = :session AND id IN (SELECT value FROM json_each(:ids))
 ORDER BY +seq;
 
+-- name: stored_ids
+-- Which of several ids are stored; ids is a JSON array.
+SELECT id
+FROM messages
+WHERE agent = :agent AND session = :session AND id IN (SELECT value FROM json_each(:ids));
+
 -- name: latest_leaf
 -- The newest message: nothing can hang under it yet.
 SELECT seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, version
