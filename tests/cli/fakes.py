@@ -17,7 +17,9 @@ LOST = "the connection is lost here"
 
 
 class FakeLink:
-    """One connection; `{id}` in its frames is the last chat request, `{call}` the last call."""
+    """One connection; `{id}` in its frames is the last chat request, `{call}` the last call and
+    `{probe}` the last probe.
+    """
 
     def __init__(self, network: Network, frames: list[str]) -> None:
         self._network = network
@@ -34,6 +36,7 @@ class FakeLink:
             raise LinkError(LOST)
         sent = self._network.sent
         frame = frame.replace("{call}", sent[-1].get("id", "") if sent else "")
+        frame = frame.replace("{probe}", sent[-1].get("probeId", "") if sent else "")
         return frame.replace("{id}", self._network.request_id)
 
     def has_frames(self) -> bool:
@@ -48,6 +51,8 @@ class Network:
         self.sent: list[dict[str, Any]] = []
         self.names: list[str] = []
         self.naps: list[float] = []
+        self.open = 0
+        self._frames: list[str] = []
 
     @property
     def request_id(self) -> str:
@@ -64,7 +69,16 @@ class Network:
         frames = self._connections.pop(0)
         if frames == [LOST]:
             raise LinkError(LOST)
-        yield FakeLink(self, frames)
+        self._frames = frames
+        self.open += 1
+        try:
+            yield FakeLink(self, frames)
+        finally:
+            self.open -= 1
+
+    def say(self, *frames: str) -> None:
+        """More frames over the connection that is open."""
+        self._frames.extend(frames)
 
     async def sleep(self, seconds: float) -> None:
         self.naps.append(seconds)

@@ -161,12 +161,37 @@ async def test_a_server_may_want_to_know_who_asks(tmp_path: Path):
     async with thinkwell("serve", str(app), "--port", "0", store=tmp_path / "x.db") as server:
         url = await server.address()
         async with thinkwell("chat", url) as chat:
-            assert "--header 'Authorization" in await chat.ends("hello\n")
+            refused = await chat.ends("hello\n")
+        assert "--header 'Authorization" in refused
+        assert len(refused.splitlines()) == 1  # and nothing about sessions left open
         assert chat.status == 1
         async with thinkwell("chat", url, "--header", "Authorization: Bearer open") as chat:
             assert 'You said: "hello"' in await chat.ends("hello\n")
         async with thinkwell("chat", url, "--header", "nonsense") as chat:
             assert "is no header" in await chat.ends()
+
+
+async def test_whoever_may_neither_clear_nor_decide_is_told_so_once(tmp_path: Path):
+    """DESIGN §8.13: a refused client gets what is stored; the terminal says what that means."""
+    app = tmp_path / "strict.py"
+    app.write_text(
+        "from thinkwell import Think, tool\n"
+        "from thinkwell.testing import ScriptedModel, call\n"
+        "class A(Think):\n"
+        "    model = ScriptedModel([[call('pay')], 'Back again.'])\n"
+        "    @tool(needs_approval=True)\n"
+        "    async def pay(self) -> str: return 'paid'\n"
+        "    def authorize(self, action, principal, subject):\n"
+        "        return action not in ('approve', 'clear')\n"
+    )
+    async with thinkwell("chat", str(app), store=tmp_path / "x.db") as chat:
+        output = await chat.ends("pay it\ny\n/clear\n/history\nstill here?\n")
+    assert output.count("Allow pay()?") == 1
+    assert output.count("You may not decide this.") == 1
+    assert output.count("You may not clear this conversation.") == 1
+    assert "empty now" not in output
+    assert "> pay it" in output.split("You may not clear")[1]
+    assert "Back again." in output
 
 
 async def test_an_agent_that_does_not_chat_says_so(tmp_path: Path):

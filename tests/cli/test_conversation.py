@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.cli.fakes import LOST, FakeScreen, Network, chunks, done, greeting, transcript
-from thinkwell.cli.conversation import Answer, CallError
+from thinkwell.cli.answers import Answer
+from thinkwell.cli.conversation import CallError
 from thinkwell.cli.links import LinkError
 from thinkwell.core.json import dumps, loads
 from thinkwell.wire import encode
@@ -318,3 +319,27 @@ class TestCalls:
         await conversation.open()
         with pytest.raises(CallError, match="no such method"):
             await conversation.call("nope")
+
+
+class TestClearing:
+    @pytest.mark.parametrize("refused", [False, True])
+    async def test_what_the_server_sends_back_says_whether_it_was_done(
+        self, screen: FakeScreen, refused: bool
+    ):
+        """spec/01 §5: its sender is sent nothing; of a refused clear, the transcript."""
+        network = Network([*greeting(QUESTION)])
+        conversation = network.conversation(screen)
+        await conversation.open()
+        truth = [transcript(QUESTION)] if refused else []
+        network.say(*truth, encode.stream_resume_none("idle", "{probe}"))
+        assert await conversation.clear() is not refused
+        assert conversation.messages == ([QUESTION] if refused else [])
+        assert network.sent_types == ["chat_clear", "stream_resume_request"]
+
+
+async def test_whoever_is_refused_leaves_no_connection_open(screen: FakeScreen):
+    network = Network(['{"error":"go away"}'])
+    conversation = network.conversation(screen)
+    with pytest.raises(LinkError, match="go away"):
+        await conversation.open()
+    assert network.open == 0

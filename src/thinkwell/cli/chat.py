@@ -18,15 +18,17 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
+from thinkwell.cli.answers import Answer
 from thinkwell.cli.cards import card_of
 from thinkwell.cli.commands import Leave, is_command, run_command
-from thinkwell.cli.conversation import Answer, CallError, Conversation, Dial
+from thinkwell.cli.conversation import CallError, Conversation, Dial
 from thinkwell.cli.keyboard import Keyboard, PipeKeyboard, TerminalKeyboard
 from thinkwell.cli.links import LinkError, first_agent, local_link, socket_link
 from thinkwell.cli.loop_thread import LoopThread, result_of
 from thinkwell.cli.screen import PlainScreen, Screen
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.host.client import AgentAddress
+from thinkwell.messages.message import Part
 from thinkwell.server.routing import split_path
 
 T = TypeVar("T")
@@ -150,6 +152,8 @@ class TerminalTalk:
         self._keyboard = keyboard
         self._loop = loop
         self._shown: set[str] = set()
+        self._not_ours: set[str] = set()
+        """The calls about which the server does not take our word."""
         self._outcome = ""
         self._warnings = Warnings()
         logging.getLogger("thinkwell").addHandler(self._warnings)
@@ -190,6 +194,7 @@ class TerminalTalk:
         outcome = self._watch(answer)
         while replies := self._replies():
             outcome = self._watch(self.conversation.answer(replies))
+            self._give_up({reply.call_id for reply in replies})
         self._outcome = outcome or self._outcome
         for line in self._warnings.take():
             self.screen.note(line)
@@ -226,9 +231,20 @@ class TerminalTalk:
         raise Leave
 
     def _replies(self) -> list[Answer]:
-        asked = self.conversation.questions()
+        asked = self._ours(self.conversation.questions())
+        foreign = self._ours(self.conversation.foreign_calls())
         replies = [Answer(part, self._keyboard.allows(card_of(part).call)) for part in asked]
-        return [*replies, *(Answer(part) for part in self.conversation.foreign_calls())]
+        return [*replies, *(Answer(part) for part in foreign)]
+
+    def _ours(self, parts: Sequence[Part]) -> list[Part]:
+        return [part for part in parts if part["toolCallId"] not in self._not_ours]
+
+    def _give_up(self, answered: set[str]) -> None:
+        """Do not ask again about calls that wait although we have answered them."""
+        refused = answered & self.conversation.open_calls()
+        if refused:
+            self._not_ours |= refused
+            self.screen.note("You may not decide this.")
 
     def _show_news(self) -> None:
         """Show what others have said meanwhile."""

@@ -84,7 +84,9 @@ def _new(talk: Talk, name: str) -> None:
 
 
 def _clear(talk: Talk, _: str) -> None:
-    talk.wait(talk.conversation.clear())
+    if not talk.wait(talk.conversation.clear()):
+        talk.screen.note("You may not clear this conversation.")
+        return
     talk.branches = []
     talk.screen.note("The conversation is empty now.")
 

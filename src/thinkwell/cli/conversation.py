@@ -15,12 +15,13 @@ from typing import Any
 
 import msgspec
 
+from thinkwell.cli.answers import Answer
 from thinkwell.cli.links import Link, LinkError
 from thinkwell.cli.screen import Screen
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps, loads
-from thinkwell.messages.message import Part, UIMessage, tool_name, tool_parts, user_message
+from thinkwell.messages.message import Part, UIMessage, tool_parts, user_message
 
 Dial = Callable[[str], AbstractAsyncContextManager[Link]]
 """Connects to the conversation with a name. May raise `LinkError`."""
@@ -43,14 +44,6 @@ _CHAT_GREETINGS = {
 
 class CallError(ThinkwellError):
     """A method of the agent could not be called, or raised."""
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """What a person, or this client, says about one tool call."""
-
-    part: Part
-    allowed: bool | None = None
-    """For calls that need permission; None says that this client cannot run the tool."""
 
 
 class Stream(msgspec.Struct, kw_only=True):
@@ -106,6 +99,13 @@ class Conversation:
         self.name = name or self.name
         self.messages, self._offer, self._waits = [], None, False
         self._link = await self._stack.enter_async_context(self._dial(self.name))
+        try:
+            await self._greeted()
+        except BaseException:
+            await self.close()  # whoever is refused leaves nothing open
+            raise
+
+    async def _greeted(self) -> None:
         self._connecting = True
         seen: set[str] = set()
         while "cf_agent_mcp_servers" not in seen:
@@ -159,16 +159,33 @@ class Conversation:
             return False
         return True
 
-    async def clear(self) -> None:
-        """Delete the conversation."""
+    async def clear(self) -> bool:
+        """Delete the conversation; False if the server did not.
+
+        Its sender hears nothing of a clear, and of a refused one the transcript comes back. So a
+        question that is always answered goes behind it.
+        """
+        probe = new_id()
+        before = {message["id"] for message in self.messages}
         await self._send({"type": "cf_agent_chat_clear"})
+        await self._send({"type": "cf_agent_stream_resume_request", "probeId": probe})
         self.messages = []
+        frame: Frame = {}
+        while frame.get("probeId") != probe:
+            frame = await self._receive()
+            await self._take(frame)
+        return not any(message["id"] in before for message in self.messages)
 
     # Questions the answer leaves
 
     def questions(self) -> list[Part]:
         """The tool calls that wait for somebody's permission."""
         return [part for part in self._last_parts() if part.get("state") == "approval-requested"]
+
+    def open_calls(self) -> set[str]:
+        """The ids of all calls that nobody has answered."""
+        waits = ("approval-requested", "input-available")
+        return {p["toolCallId"] for p in self._last_parts() if p.get("state") in waits}
 
     def foreign_calls(self) -> list[Part]:
         """The calls of our own turns that want a client to run them; a terminal cannot."""
@@ -180,7 +197,7 @@ class Conversation:
 
         async def say() -> None:
             for answer in answers:
-                await self._send(_answer_frame(answer))
+                await self._send(answer.frame())
             await self._send({"type": "cf_agent_stream_resume_request", "probeId": new_id()})
 
         return await self._follow(Stream(ours=True), say)
@@ -376,23 +393,3 @@ class Conversation:
         if self._link is None:
             raise LinkError("There is no connection.")
         await self._link.send(dumps(frame))
-
-
-def _answer_frame(answer: Answer) -> Frame:
-    call_id = answer.part["toolCallId"]
-    if answer.allowed is not None:
-        return {
-            "type": "cf_agent_tool_approval",
-            "toolCallId": call_id,
-            "approved": answer.allowed,
-            "autoContinue": True,
-        }
-    name = tool_name(answer.part)
-    return {
-        "type": "cf_agent_tool_result",
-        "toolCallId": call_id,
-        "toolName": name,
-        "state": "output-error",
-        "errorText": f"This client is a terminal and cannot run {name}.",
-        "autoContinue": True,
-    }
