@@ -246,7 +246,11 @@ def _message(raw: msgspec.Raw, stored: Container[str] | None, *, left: int) -> P
         most = MAX_SAID if by_user and not is_stored else most
     if by_user and _length(raw) > MAX_FIELDS:
         raise TooLargeError(f"one of its messages has {_length(raw)} bytes; {_AT_MOST}")
+    if _length(raw) > PIECE:
+        yield
     if by_user or (not left and _count(bytes(raw)) <= MAX_ELEMENTS):
+        if _length(raw) > PIECE:
+            yield
         return (yield from _whole(raw, most))
     return {"id": _small(seen.id), "role": _small(seen.role), "parts": _part_states(seen.parts)}
 

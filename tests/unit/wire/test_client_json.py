@@ -99,6 +99,10 @@ class TestALongConversation:
         assert isinstance(request, ChatRequest)
         assert request.after == "m0"
 
+    def test_one_huge_answer_at_the_end_is_read_in_pieces_too(self):
+        huge = frame(json.dumps({"messages": [message(1, text="x" * 2_000_000)]}))
+        assert pieces(decode_in_pieces(huge)) > 8
+
     async def test_it_is_the_same_frame_at_once_and_in_pieces(self):
         text = frame(json.dumps({"messages": self.LIST, "note": "hm"}))
         assert await in_pieces(decode_in_pieces(text)) == decode_frame(text)
