@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from thinkwell import App, Principal, Think, ToolContext, rpc, tool
+from thinkwell.core.limits import Limits
 from thinkwell.messages.model_messages import TextContent, UserMessage
 from thinkwell.models.base import ModelRequest
 from thinkwell.testing import ScriptedModel
@@ -74,4 +75,5 @@ def who(request: Any, route: Any) -> Principal | None:
 
 app = App(agents=[Victim])
 strict = App(agents=[Victim], max_frame_bytes=65_536, max_body_bytes=65_536)
+impatient = App(agents=[Victim], limits=Limits(read_seconds=0.5))
 private = App(agents=[Victim], auth=who)

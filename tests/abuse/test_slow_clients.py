@@ -140,6 +140,52 @@ async def test_whoever_is_cut_off_keeps_no_descriptor_and_no_memory(
     assert server.memory() - memory < KEPT
 
 
+@pytest.mark.timeout(300)
+async def test_whoever_does_not_read_an_http_answer_is_cut_off_and_the_turn_goes_on(
+    tmp_path: Path, stack: ExitStack
+):
+    """Five readers that never read kept 9 to 18 MB each, for as long as they liked."""
+    async with server_process(tmp_path, "tests.abuse.agents:impatient") as server:
+        deaf = [stack.enter_context(_deaf_reader(server, i)) for i in range(5)]
+        await dropped(server, len(deaf))
+        for number, link in enumerate(deaf):
+            assert b"[DONE]" not in await asyncio.to_thread(_read_all, link)
+            await _said(server, f"deaf{number}")
+        assert not server.defects()
+
+
+def _deaf_reader(server: ServerProcess, number: int) -> socket.socket:
+    """Asks over HTTP and never reads the answer."""
+    link = socket.socket()
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    link.connect(("127.0.0.1", server.port))
+    parts = [{"type": "text", "text": f"long:{WORDS}"}]
+    messages = [{"id": "u", "role": "user", "parts": parts}]
+    body = json.dumps({"messages": messages, "trigger": "submit-message"})
+    head = f"POST /agents/victim/deaf{number}/chat HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
+    kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    link.sendall(f"{head}{kind}{body}".encode())
+    return link
+
+
+def _read_all(link: socket.socket) -> bytes:
+    """What had left the server before it let go, until the end."""
+    read = b""
+    while piece := link.recv(1 << 20):
+        read += piece
+    return read
+
+
+async def _said(server: ServerProcess, name: str) -> None:
+    """Until the whole answer is stored."""
+    async with asyncio.timeout(DEADLINE):
+        while True:
+            stored = await transcript(f"{server.http}/agents/victim/{name}")
+            if len(stored) == 2 and _text_of(stored).split() == ["word"] * WORDS:
+                return
+            await asyncio.sleep(0.1)
+
+
 async def _gone(server: ServerProcess, descriptors: int) -> None:
     """Until the server has no more descriptors than that; 0: until their number rests."""
     async with asyncio.timeout(DEADLINE):

@@ -13,20 +13,26 @@ from thinkwell.turn.ticket import Ticket
 KEEP_ALIVE = 15.0
 """Seconds of silence after which a reader says that it still lives."""
 
+SLICE = 256
+"""Chunks that leave together at most."""
+
 
 async def follow(ticket: Ticket) -> AsyncGenerator[Sequence[str]]:
     """The chunks of a turn, as JSON texts, from its start to its end.
 
-    They come in the batches in which they became durable; an empty batch says that nothing came
-    for a while.
+    They come in the batches in which they became durable, long ones in slices, so that a slow
+    reader keeps little of them in the server's buffers. An empty batch says that nothing came for a
+    while.
     """
     told = 0
     with Tail(ticket) as tail:
         async for moved in tail.moves(KEEP_ALIVE):
             fresh = ticket.written_from(told)
             told += len(fresh)
-            if fresh or not moved:
-                yield fresh
+            for begin in range(0, len(fresh), SLICE):
+                yield fresh[begin : begin + SLICE]
+            if not fresh and not moved:
+                yield ()
 
 
 def last_chunks(record: TurnRecord) -> list[Chunk]:

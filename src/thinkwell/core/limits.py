@@ -32,6 +32,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Characters of an agent's name in the URL."""
     body_seconds: float | None = 60.0
     """Until the whole body of a request has come."""
+    read_seconds: float | None = 60.0
+    """Until a client has taken the next piece of an answer."""
 
 
 def payer_of(principal: Principal | None, address: str | None) -> str | None:

@@ -26,6 +26,7 @@ from thinkwell.server.asgi import Call, header_pairs, local_path
 from thinkwell.server.edge import Edge, address_of, agent_request
 from thinkwell.server.guests import Guest
 from thinkwell.server.own_pages import answer_own
+from thinkwell.server.patience import patient
 from thinkwell.server.quota import refuse_message, refuse_name, refuse_new_agent
 from thinkwell.server.routing import NotOurs, Route, RouteMatch, UnknownChild, UnknownClass
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
@@ -56,7 +57,8 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
     if edge.cors is not None and isinstance(match, Route):
         response.headers.update(edge.cors)
     try:
-        await response(call.scope, call.receive, call.send)
+        send = patient(call.send, edge.meter.limits.read_seconds)
+        await response(call.scope, call.receive, send)
     except (ClientDisconnect, HostClosedError):
         log.debug("a stream was cut", extra={"path": call.scope["path"]})
     except Exception:  # it has begun: all that is left is to cut it
