@@ -204,3 +204,31 @@ async def test_twenty_quick_questions_on_a_slow_line_are_answered_in_order(
     ]
     await other.rests_with(*lines)
     await site.everywhere(tab, *lines)
+
+
+@HOOKS
+async def test_several_questions_across_a_lost_slow_line_are_shown_in_order(
+    site: ScriptedSite, hooks: str
+):
+    """DESIGN §8.13, spec/01 §10.4: answers end while the page is on its way to join them."""
+    gates = [Gate(), Gate(), Gate()]
+    answers = [speech(f"answer {n} ", gate, "whole") for n, gate in enumerate(gates, 1)]
+    site.model.add(*answers)
+    tab = await site.tab(hooks)
+    tab.forgive(LOST_LINE)
+    site.relay.delays = SLOW
+    await tab.say_fast("one", "two", "three")
+    await expect(tab.answers).to_have_text(["assistant: answer 1 "])
+    await site.lose_the_line()
+    for gate in gates:
+        await gate.reached()
+        gate.open()
+    await site.everywhere(
+        tab,
+        "user: one",
+        "assistant: answer 1 whole ",
+        "user: two",
+        "assistant: answer 2 whole ",
+        "user: three",
+        "assistant: answer 3 whole ",
+    )
