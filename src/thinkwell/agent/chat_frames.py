@@ -124,7 +124,7 @@ class ChatFrames:
                 encode.error_done(frame.id, str(error), message_ids=(), continuation=False)
             )
             return
-        except ThinkwellError:  # not accepted: whoever asked must not wait for ever
+        except Exception:  # not accepted: whoever asked must not wait for ever
             log.exception("a chat request could not be accepted", extra={"action": "accept"})
             self._watcher.send(
                 encode.error_done(frame.id, SAFE_ERROR, message_ids=(), continuation=False)

@@ -87,9 +87,9 @@ async def accept_chat(
         await history.kept.refresh()
     known = await _known_among(history, asked.messages)
     sent = await in_pieces(read_list(asked.messages, known))
-    await report_copies(turns, asked.messages, asker.principal)
     again = asked.trigger == "regenerate-message"
     await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
+    await report_copies(turns, asked.messages, asker.principal)
     async with turns.intake:  # two tabs at once: the second sees the first in line
         regenerate = asked.trigger == "regenerate-message" and sent.ids
         plan = Plan() if regenerate else turns.plan(policy)

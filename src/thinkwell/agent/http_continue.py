@@ -116,9 +116,12 @@ def _news_for(copy: UIMessage | None, stored: UIMessage | None) -> list[Chunk]:
 async def _apply_outcomes(turns: Turns, copy: UIMessage, asked: ChatRequest, asker: Asker) -> None:
     tools = read_client_tools(asked.client_tools)
     waiting = await _open_calls(turns, copy["id"])
-    parts = [part for part in tool_parts(copy) if part["toolCallId"] in waiting]
+    # Each call once: a copy can name the one open call as often as fits a body.
+    parts = {
+        p["toolCallId"]: p for p in reversed([*tool_parts(copy)]) if p["toolCallId"] in waiting
+    }
     try:
-        answers = [_answer_in(part, tools) for part in parts]
+        answers = [_answer_in(part, tools) for part in reversed([*parts.values()])]
     except ValueError as error:
         raise Refusal(400, f"A tool's output cannot be used: {error}.") from error
     for answer in answers:

@@ -37,10 +37,10 @@ async def post_run(turns: Turns, visit: Visit) -> HttpResponse:
     wait = _flag(body, "wait", default=True)
     request = _turn_request(body, visit)
     asker = asker_of(visit, request.trigger)
-    if isinstance(body["input"], list):
-        await report_copies(turns, cast("list[Any]", body["input"]), asker.principal)
     newest = request.messages[-1]["id"] if request.messages else None
     await demand_send(turns, asker, None, newest)
+    if isinstance(body["input"], list):
+        await report_copies(turns, cast("list[Any]", body["input"]), asker.principal)
     try:
         admission, _ = await ask_as_client(turns, request, asker)
     except SubmissionConflictError as error:

@@ -280,6 +280,12 @@ async def find_stored_call(reader: Reader, parts: Parts, tool_call_id: str) -> S
     return None if found is None else find_call([found.message], tool_call_id)
 
 
+async def recent_messages(reader: Reader, parts: Parts) -> list[UIMessage]:
+    """As far back as an answer looks for its call, oldest first."""
+    recent = await parts.session.get_recent_history(SEARCHED_BYTES, 1, reader=reader)
+    return [stored.message for stored in recent.messages]
+
+
 async def _find(reader: Reader, parts: Parts, tool_call_id: str) -> StoredMessage | None:
     recent = await parts.session.get_recent_history(SEARCHED_BYTES, 1, reader=reader)
     found = find_call([stored.message for stored in recent.messages], tool_call_id)
