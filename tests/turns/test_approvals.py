@@ -252,7 +252,7 @@ class TestRefusing:
             client = await ask(stage)
             await decide(client, approved=False, reason="too risky")
             await idle(stage)
-            part = part_of(updates(client)[0])
+            part = part_of(updates(client)[-1])
             assert (part["state"], part["approval"]["approved"]) == ("output-denied", False)
             assert results(stage) == ["too risky"]
 
