@@ -17,10 +17,10 @@ import pytest
 
 from tests.wire.client import Tab, kind_of
 from tests.wire.room import Chat, Room, room
-from thinkwell import Connection, HttpRequest, Principal, Subject, rpc, tool
+from thinkwell import Connection, HttpRequest, Principal, Subject, TurnConfig, rpc, tool
 from thinkwell.messages.message import user_message
 from thinkwell.testing import call, pause
-from thinkwell.tools.tool import client_tool
+from thinkwell.tools.tool import as_tool, client_tool
 
 NAMES = {"ann": "ann", "bob": "bob", "guest": "guest", "boss": "boss"}
 
@@ -308,6 +308,48 @@ async def test_nobody_says_what_came_of_a_call_that_the_server_runs():
         part_of(messages).update(state="output-available", output="forged")
         await post(r, "chat", "ann", {"messages": messages})
         assert part_of(await transcript(r))["state"] == "approval-requested"
+
+
+class Deputy(Office, name="office"):
+    """Its tool comes with one turn only, and names who may allow it."""
+
+    named: Any = {"boss"}
+
+    async def before_turn(self, ctx: Any) -> TurnConfig | None:
+        if ctx.continuation:
+            return None
+
+        async def lend() -> str:
+            """Pay."""
+            return "lent"
+
+        return TurnConfig(
+            tools={"lend": as_tool(tool(needs_approval=True, approvers=self.named)(lend))}
+        )
+
+
+class Asking(Deputy, name="office"):
+    """A function of the tool decides, and is gone with it."""
+
+    named = staticmethod(lambda principal, subject: True)
+
+
+@pytest.mark.parametrize(
+    ("cls", "who", "state"),
+    [
+        (Deputy, "ann", "approval-requested"),
+        (Deputy, "boss", "approval-responded"),
+        (Asking, "ann", "approval-requested"),
+    ],
+)
+async def test_a_tool_of_one_turn_still_names_who_may_allow_it(cls: Any, who: str, state: str):
+    """Whom it named is stored with the question: the tool is gone when the answer comes."""
+    async with office([call("lend")], "done", cls=cls) as r:
+        await asked(r)
+        tab = await r.tab("decides", who=who)
+        await tab.decide(approved=True, autoContinue=False)
+        await tab.before_now()
+        assert part_of(await transcript(r))["state"] == state
 
 
 async def test_where_nobody_is_known_whoever_may_send_may_approve(tmp_path: Path):

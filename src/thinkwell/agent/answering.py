@@ -20,6 +20,7 @@ from thinkwell.agent.turns import Turns
 from thinkwell.core.authority import Approvers, Subject
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
+from thinkwell.journal.decisions import named_approvers
 from thinkwell.journal.turns import TurnRecord, answering_turn
 from thinkwell.messages.forged import is_forged
 from thinkwell.messages.message import Part, UIMessage, is_settled, tool_name
@@ -117,10 +118,19 @@ async def _find(turns: Turns, tool_call_id: str) -> Meant | None:
 
 
 async def _names(turns: Turns, principal: Principal | None, subject: Subject) -> bool | None:
-    """Whether the tool names whoever asks; None if it leaves that to the agent."""
+    """Whether the tool names whoever asks; None if it leaves that to the agent.
+
+    What it named when the call began to wait counts, whatever tools there are by now.
+    """
+    parts, place = turns.parts, {"message_id": subject.message_id or ""}
+    kept = await named_approvers(
+        parts.store, parts.owner.agent_id, **place, tool_call_id=subject.tool_call_id or ""
+    )
+    if kept is not None and kept.ids is not None:
+        return principal is not None and principal.id in kept.ids
     tool = await _find_tool(turns, subject.tool_name or "")
     if tool is None or tool.approvers is None:
-        return None
+        return None if kept is None else False  # its function is gone: nobody is named
     try:
         return await is_named(tool.approvers, principal, subject)
     except Exception:

@@ -16,6 +16,13 @@ _SLICE = 5_000
 """Positions of the live journal that one statement looks at: it has no index by agent."""
 
 
+_ERASED = (
+    *("erase_turns", "drop_tool_calls", "drop_packed_journals"),
+    *("drop_decisions", "drop_approvers"),
+)
+"""What a clear does beside deleting the messages."""
+
+
 async def next_generation(parts: Parts, running: TurnLog | None, *, forget: bool) -> int:
     """Store the next generation and skip what is unsettled; `forget` also erases the rest."""
 
@@ -78,6 +85,6 @@ async def _bump(tx: Transaction, parts: Parts) -> int:
 
 async def _forget(tx: Transaction, parts: Parts) -> None:
     agent = {"agent": parts.owner.agent_id}
-    for query in ("erase_turns", "drop_tool_calls", "drop_packed_journals", "drop_decisions"):
+    for query in _ERASED:
         await tx.execute(query, agent)
     await parts.session.clear(tx)

@@ -1,4 +1,6 @@
-"""Who decided: one row for every answer from outside that was applied, written with its effect."""
+"""Who decided, and who may: one row for every answer from outside that was applied, written with
+its effect, and one for every waiting call whose tool names somebody.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +51,39 @@ async def record_decision(
             "decided_at": now,
         },
     )
+
+
+class Named(msgspec.Struct, frozen=True):
+    """The tool of a waiting call names who may decide about it."""
+
+    ids: tuple[str, ...] | None
+    """Whom; None if a function of the tool decides."""
+
+
+async def name_approvers(
+    tx: Transaction, agent_id: str, named: Named, *, message_id: str, tool_call_id: str
+) -> None:
+    """Keep whom a tool names: when somebody decides, the tool itself may be gone."""
+    await tx.execute(
+        "name_approvers",
+        {
+            "agent": agent_id,
+            "message_id": message_id,
+            "tool_call_id": tool_call_id,
+            "ids": None if named.ids is None else json.dumps(named.ids),
+        },
+    )
+
+
+async def named_approvers(
+    reader: Reader, agent_id: str, *, message_id: str, tool_call_id: str
+) -> Named | None:
+    """Whom the tool of a waiting call names; None if it leaves that to the agent."""
+    call = {"agent": agent_id, "message_id": message_id, "tool_call_id": tool_call_id}
+    row = await reader.fetch_one("named_approvers", call)
+    if row is None:
+        return None
+    return Named(None if row["ids"] is None else tuple(json.loads(row["ids"])))
 
 
 async def decisions_of(reader: Reader, agent_id: str) -> list[Decision]:

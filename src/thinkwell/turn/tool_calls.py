@@ -31,6 +31,7 @@ from thinkwell.hooks.dispatch import HookFailedError, Recovered
 from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.budget import tool_place
 from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.decisions import Named, name_approvers
 from thinkwell.journal.ledger import (
     settle_call,
 )
@@ -92,6 +93,7 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
     began = turn.parts.clock.monotonic()
     prepared = await prepare(turn, step, call)
     if isinstance(prepared, Waiting):
+        await _keep_approvers(turn, step, call)
         if prepared.chunk is not None:
             await turn.emit(prepared.chunk)
         return
@@ -99,6 +101,20 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
         prepared = kept_inside(turn, call, await execute(turn, step, call, prepared))
     took = (turn.parts.clock.monotonic() - began) * 1000
     await _settle(turn, step, call, msgspec.structs.replace(prepared, duration_ms=took))
+
+
+async def _keep_approvers(turn: RunningTurn, step: Step, call: PendingCall) -> None:
+    """Stored before anybody is asked: a tool of this turn only is gone when the answer comes."""
+    tool, _ = find_tool(turn, step, call.tool_name)
+    if tool is None or tool.approvers is None:
+        return
+    approvers, parts = tool.approvers, turn.parts
+    ids = (approvers,) if isinstance(approvers, str) else approvers
+    named = Named(None if callable(ids) else tuple(ids))
+    place = {"message_id": turn.message_id, "tool_call_id": call.call_id}
+    await parts.commits.insist(
+        parts.owner, lambda tx: name_approvers(tx, parts.owner.agent_id, named, **place)
+    )
 
 
 async def _refuse(turn: RunningTurn, step: Step, call: PendingCall, reason: str) -> None:
