@@ -7,13 +7,17 @@ import re
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from tests.browser.hooks.site import DIST, ScriptedSite
+from tests.browser.hooks.node_tab import node_process, node_windows
+from tests.browser.hooks.place import CHROMIUM, Place
+from tests.browser.hooks.site import DIST, AnyScriptedSite, AnySite, OpenTab
+from tests.browser.hooks.tab import AnyTab, new_tabs
 
 PLACES = ("chromium", "chromium-browser", "google-chrome")
 OPTIONS = (
@@ -66,13 +70,19 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
     raise AssertionError(f"Chromium did not start: {log.read_text(errors='replace')}")
 
 
-@pytest.fixture
-async def browser(devtools: str) -> AsyncIterator[Browser]:
+@asynccontextmanager
+async def connected(devtools: str) -> AsyncIterator[Browser]:
     """The browser, for one test; what the test opened is closed at its end."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.connect_over_cdp(devtools)
         yield browser
         await browser.close()
+
+
+@pytest.fixture
+async def browser(devtools: str) -> AsyncIterator[Browser]:
+    async with connected(devtools) as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -90,10 +100,34 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
     await context.close()
 
 
+@pytest.fixture(scope="session")
+def node() -> Iterator[int]:
+    """The port of the Node process with the jsdom windows of all tests."""
+    with node_process() as port:
+        yield port
+
+
 @pytest.fixture
-async def site(browser: Browser) -> AsyncIterator[ScriptedSite]:
-    """Bare pages on the npm hooks, in front of agents that say what the test wrote down."""
+def place(request: pytest.FixtureRequest) -> Place:
+    """Where the pages of this test run: Chromium, if it does not ask for more."""
+    return getattr(request, "param", CHROMIUM)
+
+
+@pytest.fixture
+async def open_tab(place: Place, request: pytest.FixtureRequest) -> AsyncIterator[OpenTab[AnyTab]]:
+    """Opens bare pages on the npm hooks, in the browser or in Node."""
     assert (DIST / "ai-chat.js").is_file(), "the hook tests need their pages: run `make node-tests`"
-    async with ScriptedSite(browser) as site:
+    if place.socket:
+        async with node_windows(request.getfixturevalue("node"), place.socket) as windows:
+            yield windows.tab
+    else:
+        async with connected(request.getfixturevalue("devtools")) as browser:
+            yield new_tabs(browser)
+
+
+@pytest.fixture
+async def site(open_tab: OpenTab[AnyTab], place: Place) -> AsyncIterator[AnySite]:
+    """Bare pages in front of agents that say what the test wrote down."""
+    async with AnyScriptedSite(open_tab, place) as site:
         yield site
         site.model.assert_complete()

@@ -6,22 +6,25 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, expect
 
 from tests.browser.hooks.killable import KillableSite
-from tests.browser.hooks.script import HOOKS, MARKS
-from tests.browser.hooks.tab import LOST_LINE
+from tests.browser.hooks.place import Place
+from tests.browser.hooks.script import EVERYWHERE, HOOKS, MARKS
+from tests.browser.hooks.site import OpenTab
+from tests.browser.hooks.tab import LOST_LINE, AnyTab
 from tests.crash.plan import read_plan
 
-pytestmark = MARKS
+pytestmark = [*MARKS, EVERYWHERE]
 
 REFUSED = "net::ERR_"
 """How Chromium complains about a server that is not there."""
 
 
 @pytest.fixture
-async def site(browser: Browser, tmp_path: Path) -> AsyncIterator[KillableSite]:
-    async with KillableSite(browser, tmp_path) as site:
+async def site(
+    open_tab: OpenTab[AnyTab], place: Place, tmp_path: Path
+) -> AsyncIterator[KillableSite]:
+    async with KillableSite(open_tab, place, tmp_path) as site:
         yield site
 
 
@@ -37,7 +40,7 @@ async def test_an_answer_goes_on_after_the_server_was_killed(site: KillableSite,
     half = answer[: answer.index("long.0.20")]
     await tab.shows(f"user: {question}", f"assistant: {half}")
     await site.kill()
-    await expect(tab.bubbles).to_have_count(2)
+    await tab.mentions("", 2)
     await site.serve()
     await tab.shows(f"user: {question}", f"assistant: {half}")
     site.world.release("middle")
@@ -53,8 +56,8 @@ async def test_a_page_opened_after_the_crash_sees_the_whole_answer(site: Killabl
     tab = await site.tab(hooks)
     tab.forgive(LOST_LINE, REFUSED)
     await tab.say(question)
-    await expect(tab.answers).to_contain_text("tools.1.9")
-    await tab.page.close()
+    await tab.mentions("tools.1.9", 1)
+    await tab.close()
     await site.kill()
     site.world.release("middle")
     await site.serve()
@@ -95,12 +98,12 @@ async def test_plain_use_chat_finds_the_whole_answer_after_a_crash(site: Killabl
     tab = await site.tab("use-chat")
     tab.forgive(REFUSED)
     await tab.say(question)
-    await expect(tab.answers).to_contain_text("long.0.19")
+    await tab.mentions("long.0.19", 1)
     await site.kill()
-    await expect(tab.status).to_have_text("error")
+    await tab.status_is("error")
     await site.serve()
-    await tab.page.reload()
-    await expect(tab.answers).to_contain_text("long.0.24")
+    await tab.reload()
+    await tab.mentions("long.0.24", 1)
     site.world.release("middle")
     site.world.release("late")
     await site.everywhere(tab, f"user: {question}", f"assistant: {answer}")

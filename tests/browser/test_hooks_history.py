@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tests.browser.hooks.script import FIRST, HOOKS, MARKS, speech
-from tests.browser.hooks.site import ScriptedSite
+from tests.browser.hooks.script import EVERYWHERE, FIRST, HOOKS, MARKS, speech
+from tests.browser.hooks.site import AnySite
 from thinkwell.testing import Gate, call
 
-pytestmark = MARKS
+pytestmark = [*MARKS, EVERYWHERE]
 
 
 @HOOKS
-async def test_stop_keeps_what_was_said_and_the_next_message_works(site: ScriptedSite, hooks: str):
+async def test_stop_keeps_what_was_said_and_the_next_message_works(site: AnySite, hooks: str):
     """Case 22."""
     gate = Gate()
     site.model.add(speech(FIRST, gate, "never"), "here again")
@@ -27,7 +27,7 @@ async def test_stop_keeps_what_was_said_and_the_next_message_works(site: Scripte
 
 
 @HOOKS
-async def test_another_tab_can_stop_the_answer(site: ScriptedSite, hooks: str):
+async def test_another_tab_can_stop_the_answer(site: AnySite, hooks: str):
     """§8.2: sent by any connection."""
     gate = Gate()
     site.model.add(speech(FIRST, gate, "never"))
@@ -42,7 +42,7 @@ async def test_another_tab_can_stop_the_answer(site: ScriptedSite, hooks: str):
 
 
 @HOOKS
-async def test_stop_while_a_tool_runs(site: ScriptedSite, hooks: str):
+async def test_stop_while_a_tool_runs(site: AnySite, hooks: str):
     """The turn ends, and the call that was cut off says so instead of running for ever."""
     site.model.add([call("counts")])
     tab = await site.tab(hooks)
@@ -56,7 +56,7 @@ async def test_stop_while_a_tool_runs(site: ScriptedSite, hooks: str):
 
 @HOOKS
 async def test_regenerate_makes_a_second_answer_and_the_first_can_be_brought_back(
-    site: ScriptedSite, hooks: str
+    site: AnySite, hooks: str
 ):
     """Case 31, profile B: the old answer stays as a branch."""
     site.model.add("first answer", "second answer")
@@ -75,7 +75,7 @@ async def test_regenerate_makes_a_second_answer_and_the_first_can_be_brought_bac
 
 @HOOKS
 async def test_a_message_said_after_going_back_joins_the_branch_that_is_shown(
-    site: ScriptedSite, hooks: str
+    site: AnySite, hooks: str
 ):
     site.model.add("first answer", "second answer", "third answer")
     tab = await site.tab(hooks)
@@ -92,7 +92,7 @@ async def test_a_message_said_after_going_back_joins_the_branch_that_is_shown(
 
 
 @HOOKS
-async def test_an_edited_question_gets_a_new_answer(site: ScriptedSite, hooks: str):
+async def test_an_edited_question_gets_a_new_answer(site: AnySite, hooks: str):
     """§8.5: what came after the old question is no longer shown, in any tab."""
     site.model.add("four", "nothing more", "six")
     tab, other = await site.tab(hooks), await site.tab(hooks)
@@ -108,7 +108,7 @@ async def test_an_edited_question_gets_a_new_answer(site: ScriptedSite, hooks: s
 
 
 @HOOKS
-async def test_clear_empties_every_tab(site: ScriptedSite, hooks: str):
+async def test_clear_empties_every_tab(site: AnySite, hooks: str):
     """Case 36, while nothing runs."""
     site.model.add("something", "something else")
     tab, other = await site.tab(hooks), await site.tab(hooks)
@@ -123,7 +123,7 @@ async def test_clear_empties_every_tab(site: ScriptedSite, hooks: str):
 
 
 @HOOKS
-async def test_clear_while_an_answer_streams_leaves_nothing_behind(site: ScriptedSite, hooks: str):
+async def test_clear_while_an_answer_streams_leaves_nothing_behind(site: AnySite, hooks: str):
     """Case 36: no ghost of the aborted answer, in any tab."""
     gate = Gate()
     site.model.add(speech(FIRST, gate, "never"), "something else")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from playwright.async_api import expect
-
-from tests.browser.hooks.script import FIRST, HOOKS, MARKS, SECOND, SLOW, speech
-from tests.browser.hooks.site import ScriptedSite
+from tests.browser.hooks.script import EVERYWHERE, FIRST, HOOKS, MARKS, SECOND, SLOW, speech
+from tests.browser.hooks.site import AnySite
 from tests.browser.hooks.tab import LOST_LINE
 from thinkwell.testing import Gate, call, reasoning
 
-pytestmark = MARKS
+pytestmark = [*MARKS, EVERYWHERE]
 
 WHOLE = f"assistant: {FIRST}{SECOND}"
 
 
 @HOOKS
-async def test_a_reload_in_the_middle_goes_on_where_it_was(site: ScriptedSite, hooks: str):
+async def test_a_reload_in_the_middle_goes_on_where_it_was(site: AnySite, hooks: str):
     """Case 38."""
     gate = Gate()
     site.model.add(speech(FIRST, gate, SECOND))
@@ -24,31 +22,31 @@ async def test_a_reload_in_the_middle_goes_on_where_it_was(site: ScriptedSite, h
     await gate.reached()
     for _ in range(3):
         await tab.shows("user: hello", f"assistant: {FIRST}")
-        await tab.page.reload()
+        await tab.reload()
     await tab.shows("user: hello", f"assistant: {FIRST}")
     gate.open()
     await site.everywhere(tab, "user: hello", WHOLE)
 
 
 @HOOKS
-async def test_a_reload_before_the_first_word_waits_for_it(site: ScriptedSite, hooks: str):
+async def test_a_reload_before_the_first_word_waits_for_it(site: AnySite, hooks: str):
     """Case 43: accepted, but nothing has been said yet."""
     gate = Gate()
     site.model.add([gate, *speech(FIRST)])
     tab = await site.tab(hooks)
     await tab.say("hello")
     await gate.reached()
-    await tab.page.reload()
+    await tab.reload()
     await tab.connected()
     # The answer may have begun without a word, so there may be an empty bubble, or none yet.
-    await expect(tab.page.locator("article[data-role=user]")).to_have_text(["user: hello"])
-    await expect(tab.page.get_by_text("word1")).to_have_count(0)
+    await tab.mentions("user: hello", 1)
+    await tab.mentions("word1", 0)
     gate.open()
     await site.everywhere(tab, "user: hello", f"assistant: {FIRST}")
 
 
 @HOOKS
-async def test_a_second_tab_joins_in_the_middle(site: ScriptedSite, hooks: str):
+async def test_a_second_tab_joins_in_the_middle(site: AnySite, hooks: str):
     """Cases 38 and 41: it catches up and follows; both end alike."""
     gate = Gate()
     site.model.add([reasoning("well now"), call("get_weather", {"city": "Oslo"})])
@@ -66,7 +64,7 @@ async def test_a_second_tab_joins_in_the_middle(site: ScriptedSite, hooks: str):
 
 
 @HOOKS
-async def test_an_idle_tab_sees_what_another_one_says(site: ScriptedSite, hooks: str):
+async def test_an_idle_tab_sees_what_another_one_says(site: AnySite, hooks: str):
     """§10.7: the question at once, the answer as it grows, then both rest; and the other way."""
     gate = Gate()
     site.model.add(speech(FIRST, gate, SECOND), "and back")
@@ -74,7 +72,7 @@ async def test_an_idle_tab_sees_what_another_one_says(site: ScriptedSite, hooks:
     await tab.say("hello")
     await gate.reached()
     await other.shows("user: hello", f"assistant: {FIRST}")
-    await expect(other.status).to_have_text("ready server-streaming")
+    await other.status_is("ready server-streaming")
     gate.open()
     await other.rests_with("user: hello", WHOLE)
     await other.say("your turn")
@@ -84,7 +82,7 @@ async def test_an_idle_tab_sees_what_another_one_says(site: ScriptedSite, hooks:
 
 
 @HOOKS
-async def test_a_lost_line_in_the_middle_is_taken_up_again(site: ScriptedSite, hooks: str):
+async def test_a_lost_line_in_the_middle_is_taken_up_again(site: AnySite, hooks: str):
     """Case 50: the socket dies without a word; the page comes back and nothing is doubled."""
     gate = Gate()
     site.model.add(speech(FIRST, gate, SECOND))
@@ -96,15 +94,13 @@ async def test_a_lost_line_in_the_middle_is_taken_up_again(site: ScriptedSite, h
     for _ in range(2):
         await site.lose_the_line()
         await tab.shows("user: hello", f"assistant: {FIRST}")
-        await expect(tab.status).to_have_text("streaming")
+        await tab.status_is("streaming")
     gate.open()
     await site.everywhere(tab, "user: hello", WHOLE)
 
 
 @HOOKS
-async def test_an_answer_that_ended_while_the_line_was_lost_is_whole(
-    site: ScriptedSite, hooks: str
-):
+async def test_an_answer_that_ended_while_the_line_was_lost_is_whole(site: AnySite, hooks: str):
     """Case 42: the page comes back after the end and shows the stored answer once."""
     gate = Gate()
     site.model.add(speech(FIRST, gate, SECOND), "still here")
@@ -124,9 +120,7 @@ async def test_an_answer_that_ended_while_the_line_was_lost_is_whole(
 
 
 @HOOKS
-async def test_what_is_said_before_the_socket_is_open_is_answered_once(
-    site: ScriptedSite, hooks: str
-):
+async def test_what_is_said_before_the_socket_is_open_is_answered_once(site: AnySite, hooks: str):
     """§2.1 and 3.4.2: the queued message survives the first transcript."""
     site.model.add("here you are")
     site.relay.sockets_pass.clear()
@@ -139,9 +133,7 @@ async def test_what_is_said_before_the_socket_is_open_is_answered_once(
 
 
 @HOOKS
-async def test_what_is_said_without_a_line_is_answered_once_it_is_back(
-    site: ScriptedSite, hooks: str
-):
+async def test_what_is_said_without_a_line_is_answered_once_it_is_back(site: AnySite, hooks: str):
     """3.4.2 after a reconnect."""
     site.model.add("first answer", "second answer")
     tab = await site.tab(hooks)
@@ -152,7 +144,7 @@ async def test_what_is_said_without_a_line_is_answered_once_it_is_back(
     site.relay.cut()
     await tab.run("new Promise(done => agent.readyState !== 1 ? done() : agent.onclose = done)")
     await tab.say("again")
-    await expect(tab.bubbles).to_have_count(3)
+    await tab.mentions("", 3)
     site.relay.sockets_pass.set()
     shown = ("user: hello", "assistant: first answer", "user: again", "assistant: second answer")
     await site.everywhere(tab, *shown)
@@ -161,7 +153,7 @@ async def test_what_is_said_without_a_line_is_answered_once_it_is_back(
 
 @HOOKS
 async def test_questions_that_cross_an_answer_on_a_slow_line_stay_in_order(
-    site: ScriptedSite, hooks: str
+    site: AnySite, hooks: str
 ):
     """DESIGN §8.13: one before the first answer begins, one while that answer streams."""
     gate = Gate()
@@ -169,9 +161,9 @@ async def test_questions_that_cross_an_answer_on_a_slow_line_stay_in_order(
     tab = await site.tab(hooks)
     site.relay.delays = SLOW
     await tab.say_fast("one", "two")
-    await expect(tab.answers).to_have_text(["assistant: first "])
+    await tab.mentions("assistant: first", 1)
     await tab.say("three")
-    await expect(tab.page.locator("article[data-role=user]")).to_have_count(3)
+    await tab.mentions("user: ", 3)
     gate.open()
     await site.turns_ended(3)
     await site.everywhere(
@@ -187,7 +179,7 @@ async def test_questions_that_cross_an_answer_on_a_slow_line_stay_in_order(
 
 @HOOKS
 async def test_twenty_quick_questions_on_a_slow_line_are_answered_in_order(
-    site: ScriptedSite, hooks: str
+    site: AnySite, hooks: str
 ):
     """DESIGN §8.13: 15 ms apart, twenty times faster than the line answers."""
     numbers = range(1, 21)
@@ -208,7 +200,7 @@ async def test_twenty_quick_questions_on_a_slow_line_are_answered_in_order(
 
 @HOOKS
 async def test_several_questions_across_a_lost_slow_line_are_shown_in_order(
-    site: ScriptedSite, hooks: str
+    site: AnySite, hooks: str
 ):
     """DESIGN §8.13, spec/01 §10.4: answers end while the page is on its way to join them."""
     gates = [Gate(), Gate(), Gate()]
@@ -218,7 +210,7 @@ async def test_several_questions_across_a_lost_slow_line_are_shown_in_order(
     tab.forgive(LOST_LINE)
     site.relay.delays = SLOW
     await tab.say_fast("one", "two", "three")
-    await expect(tab.answers).to_have_text(["assistant: answer 1 "])
+    await tab.mentions("assistant: answer 1", 1)
     await site.lose_the_line()
     for gate in gates:
         await gate.reached()

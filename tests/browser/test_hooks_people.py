@@ -5,13 +5,11 @@ The answer goes on in the bubble that asked, as in the transcript of the server.
 
 from __future__ import annotations
 
-from playwright.async_api import expect
-
-from tests.browser.hooks.script import HOOKS, MARKS, speech
-from tests.browser.hooks.site import ScriptedSite
+from tests.browser.hooks.script import EVERYWHERE, HOOKS, MARKS, speech
+from tests.browser.hooks.site import AnySite
 from thinkwell.testing import Gate, call
 
-pytestmark = MARKS
+pytestmark = [*MARKS, EVERYWHERE]
 
 PLACE = 'get_place output-available {} "Oslo"'
 COLOUR = '{"question":"colour?"}'
@@ -22,9 +20,7 @@ GONE = MOON.format(state="output-available") + ' "moon is gone"'
 
 
 @HOOKS
-async def test_a_client_tool_runs_in_the_page_and_the_answer_goes_on(
-    site: ScriptedSite, hooks: str
-):
+async def test_a_client_tool_runs_in_the_page_and_the_answer_goes_on(site: AnySite, hooks: str):
     """Cases 51 and 52, with a continuation that is over before the page has asked for it."""
     site.model.add([call("get_place")], "you are in Oslo")
     tab = await site.tab(hooks)
@@ -34,7 +30,7 @@ async def test_a_client_tool_runs_in_the_page_and_the_answer_goes_on(
 
 
 @HOOKS
-async def test_a_second_tab_watches_the_answer_go_on(site: ScriptedSite, hooks: str):
+async def test_a_second_tab_watches_the_answer_go_on(site: AnySite, hooks: str):
     """Case 51 with another tab: both end with the same single bubble."""
     gate = Gate()
     site.model.add([call("ask_person", {"question": "colour?"})], speech("so it ", gate, "is"))
@@ -50,20 +46,20 @@ async def test_a_second_tab_watches_the_answer_go_on(site: ScriptedSite, hooks: 
 
 
 @HOOKS
-async def test_a_question_to_the_person_survives_a_reload(site: ScriptedSite, hooks: str):
+async def test_a_question_to_the_person_survives_a_reload(site: AnySite, hooks: str):
     """§11.13: the call still waits, and the page that comes back can answer it."""
     site.model.add([call("ask_person", {"question": "colour?"})], "blue it is")
     tab = await site.tab(hooks)
     await tab.say("ask me")
     await tab.shows("user: ask me", f"assistant: {ASKED}")
-    await tab.page.reload()
+    await tab.reload()
     await tab.shows("user: ask me", f"assistant: {ASKED}")
     await tab.press("Answer call-1")
     await site.everywhere(tab, "user: ask me", f"assistant: {ANSWERED} | blue it is")
 
 
 @HOOKS
-async def test_two_client_tools_are_waited_for_together(site: ScriptedSite, hooks: str):
+async def test_two_client_tools_are_waited_for_together(site: AnySite, hooks: str):
     """Case 54: one continuation after both results."""
     site.model.add([call("get_place"), call("ask_person", {"question": "colour?"})], "both known")
     tab = await site.tab(hooks)
@@ -75,14 +71,14 @@ async def test_two_client_tools_are_waited_for_together(site: ScriptedSite, hook
 
 
 @HOOKS
-async def test_an_allowed_call_runs_once_and_the_answer_goes_on(site: ScriptedSite, hooks: str):
+async def test_an_allowed_call_runs_once_and_the_answer_goes_on(site: AnySite, hooks: str):
     """Case 58, with a reload between the question and the decision."""
     site.model.add([call("delete", {"target": "moon"})], "it was lovely")
     tab = await site.tab(hooks)
     await tab.say("delete the moon")
     asked = "assistant: " + MOON.format(state="approval-requested")
     await tab.shows("user: delete the moon", asked)
-    await tab.page.reload()
+    await tab.reload()
     await tab.shows("user: delete the moon", asked)
     assert site.inside.deleted == []
     await tab.press("Allow delete")
@@ -92,7 +88,7 @@ async def test_an_allowed_call_runs_once_and_the_answer_goes_on(site: ScriptedSi
 
 @HOOKS
 async def test_the_result_of_an_allowed_call_stays_while_the_answer_goes_on(
-    site: ScriptedSite, hooks: str
+    site: AnySite, hooks: str
 ):
     """DESIGN §8.14: in the tab that allowed it, in one that watches, and in one that comes late."""
     gate = Gate()
@@ -103,17 +99,16 @@ async def test_the_result_of_an_allowed_call_stays_while_the_answer_goes_on(
     await gate.reached()
     for each in (tab, other):
         await each.shows("user: delete the moon", f"assistant: {GONE} | it was ")
-    await other.page.reload()
-    await expect(other.answers.first).to_contain_text(GONE)
-    await expect(other.answers.last).to_contain_text("it was ")
-    await expect(other.page.get_by_text("moon is gone")).to_have_count(1)
+    await other.reload()
+    await other.says_last("it was ")
+    await other.mentions(GONE, 1)
     gate.open()
     await other.rests_with("user: delete the moon", f"assistant: {GONE} | it was lovely ")
     await site.everywhere(tab, "user: delete the moon", f"assistant: {GONE} | it was lovely ")
 
 
 @HOOKS
-async def test_the_result_of_an_allowed_call_may_grow(site: ScriptedSite, hooks: str):
+async def test_the_result_of_an_allowed_call_may_grow(site: AnySite, hooks: str):
     """Case 64 for a call that waited."""
     site.model.add([call("sweep")], "swept")
     tab = await site.tab(hooks)
@@ -126,9 +121,7 @@ async def test_the_result_of_an_allowed_call_may_grow(site: ScriptedSite, hooks:
 
 
 @HOOKS
-async def test_a_forbidden_call_does_not_run_and_the_model_hears_of_it(
-    site: ScriptedSite, hooks: str
-):
+async def test_a_forbidden_call_does_not_run_and_the_model_hears_of_it(site: AnySite, hooks: str):
     """Case 59."""
     site.model.add([call("delete", {"target": "moon"})], "the moon stays")
     tab = await site.tab(hooks)
@@ -140,9 +133,7 @@ async def test_a_forbidden_call_does_not_run_and_the_model_hears_of_it(
 
 
 @HOOKS
-async def test_a_decision_in_one_tab_takes_the_question_from_the_other(
-    site: ScriptedSite, hooks: str
-):
+async def test_a_decision_in_one_tab_takes_the_question_from_the_other(site: AnySite, hooks: str):
     """§11.5: the first decision wins, everywhere."""
     site.model.add([call("delete", {"target": "moon"})], "it was lovely")
     tab, other = await site.tab(hooks), await site.tab(hooks)
@@ -150,5 +141,5 @@ async def test_a_decision_in_one_tab_takes_the_question_from_the_other(
     await other.press("Allow delete")
     for each in (other, tab):
         await each.rests_with("user: delete the moon", f"assistant: {GONE} | it was lovely")
-        await expect(each.page.get_by_role("button", name="Allow delete")).to_have_count(0)
+        await each.offers("Allow delete", 0)
     assert site.inside.deleted == ["moon"]

@@ -322,10 +322,12 @@ class Live:
     ) -> None:
         frame = end_frame(record, error)
         # The end of a stream it never saw makes a client show an empty message (spec/01 §6.14); an
-        # error is safe for everybody.
-        to_all = error is not None
+        # error is safe for everybody, but makes stock clients drop words they have yet to read.
+        failed = error is not None
         self.watchers.send(
-            frame, where=lambda w: _takes_chunks(w) and (to_all or w in saw or w.id == origin)
+            frame,
+            where=lambda w: _takes_chunks(w) and (failed or w in saw or w.id == origin),
+            apart=failed,
         )
 
     def _flowing(self) -> ActiveStream | None:

@@ -11,10 +11,9 @@ import os
 import sys
 from pathlib import Path
 
-from playwright.async_api import Browser
-
-from tests.browser.hooks.site import Site
-from tests.browser.hooks.tab import Tab, new_tabs
+from tests.browser.hooks.place import Place
+from tests.browser.hooks.site import OpenTab, Site
+from tests.browser.hooks.tab import AnyTab
 from tests.crash.process import ROOT, Server, World
 
 
@@ -40,11 +39,11 @@ class SiteProcess(Server):
         return self._process
 
 
-class KillableSite(Site[Tab]):
+class KillableSite(Site[AnyTab]):
     """A site whose server dies and comes back while pages look at it."""
 
-    def __init__(self, browser: Browser, folder: Path) -> None:
-        super().__init__(new_tabs(browser))
+    def __init__(self, open_tab: OpenTab[AnyTab], place: Place, folder: Path) -> None:
+        super().__init__(open_tab, place)
         self.world = World(folder)
         self.stack.push_async_callback(self.world.end)
 

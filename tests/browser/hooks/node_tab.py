@@ -8,72 +8,117 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.browser.hooks.tab import SAY_FAST
+
 SCRIPT = Path(__file__).parent / "windows.mjs"
 PATIENCE = 30.0
+ONE_LINE = 64 * 1024 * 1024
+BECOMES = """async (condition) => {
+  while (!window.eval(condition)) await new Promise((again) => setTimeout(again, 10));
+}"""
+
+
+@contextmanager
+def node_process() -> Iterator[int]:
+    """A Node process for the windows of many tests, and the port it listens on."""
+    node = ["node", str(SCRIPT)]
+    with subprocess.Popen(node, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        port = process.stdout.readline()
+        assert port, "the pages did not start in Node: run `make node-tests`"
+        yield int(port)
+        process.stdin.close()  # the sign for it to end
+
+
+@asynccontextmanager
+async def node_windows(port: int, socket: str) -> AsyncIterator[Windows]:
+    """The windows of one test; they close with it. `socket` is the package of their WebSocket."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=ONE_LINE)
+    windows = Windows(writer, socket)
+    reading = asyncio.create_task(windows.read(reader))
+    try:
+        yield windows
+    finally:
+        writer.write_eof()
+        await reading
+        writer.close()
 
 
 class Windows:
-    """The Node process, and what its windows tell."""
+    """One test's line to the Node process, and what its windows tell."""
 
-    def __init__(self, process: asyncio.subprocess.Process, socket: str) -> None:
-        self._process = process
+    def __init__(self, line: asyncio.StreamWriter, socket: str) -> None:
+        self._line = line
         self._socket = socket
-        self._tabs: dict[int, NodeTab] = {}
+        self._tabs: list[NodeTab] = []
 
     async def tab(self, bundle: str, url: str) -> NodeTab:
         """A new window with one of the bundles."""
-        tab = self._tabs[len(self._tabs)] = NodeTab(self, len(self._tabs), bundle)
-        tab.address = {"bundle": bundle, "url": url, "socket": self._socket}
-        tab.tell("open", **tab.address)
+        address = {"bundle": bundle, "url": url, "socket": self._socket}
+        tab = NodeTab(self, len(self._tabs), address)
+        self._tabs.append(tab)
+        await tab.reload()
         return tab
 
     def write(self, command: dict[str, Any]) -> None:
         """Send one command."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+        self._line.write(json.dumps(command).encode() + b"\n")
 
-    async def read(self) -> None:
-        """Hand on what the windows tell, until the process ends."""
-        assert self._process.stdout is not None
-        async for line in self._process.stdout:
-            said = json.loads(line)
-            for tab in [self._tabs[said["tab"]]] if "tab" in said else self._tabs.values():
+    async def read(self, line: asyncio.StreamReader) -> None:
+        """Hand on what the windows tell, until the line ends."""
+        async for text in line:
+            said = json.loads(text)
+            for tab in [self._tabs[said["tab"]]] if "tab" in said else self._tabs:
                 await tab.heard(said)
+        for tab in self._tabs:
+            await tab.lost()
 
 
 class NodeTab:
     """A window, with the verbs of `Tab`."""
 
-    address: dict[str, str]
-
-    def __init__(self, windows: Windows, number: int, bundle: str) -> None:
+    def __init__(self, windows: Windows, number: int, address: dict[str, str]) -> None:
         self._windows = windows
         self._number = number
-        self.bundle = bundle
+        self._address = address
+        self.bundle = address["bundle"]
         self.problems: list[str] = []
         self.seen: list[dict[str, Any]] = []
-        """Everything it has shown, in order."""
+        """Everything it has shown since it was opened, in order."""
         self._changed = asyncio.Condition()
         self._forgiven: tuple[str, ...] = ()
         self._values: dict[int, Any] = {}
         self._runs = 0
+        self._opening = 0
+        self._lost = False
 
     def tell(self, command: str, **rest: Any) -> None:
-        self._windows.write({"command": command, "tab": self._number, **rest})
+        self._windows.write(
+            {"command": command, "tab": self._number, "opening": self._opening, **rest}
+        )
 
     async def heard(self, said: dict[str, Any]) -> None:
         async with self._changed:
             if "shows" in said:
-                self.seen.append(said["shows"])
+                if said["opening"] == self._opening:  # not the last words before a reload
+                    self.seen.append(said["shows"])
             elif "run" in said:
-                self._values[said["run"]] = said.get("value")
+                self._values[said["run"]] = said["value"]
             elif not any(text in said["problem"] for text in self._forgiven):
                 self.problems.append(said["problem"])
+            self._changed.notify_all()
+
+    async def lost(self) -> None:
+        """There is no process behind it any more."""
+        async with self._changed:
+            self._lost = True
             self._changed.notify_all()
 
     def forgive(self, *texts: str) -> None:
@@ -82,12 +127,16 @@ class NodeTab:
 
     async def until(self, wanted: Callable[[dict[str, Any]], bool]) -> None:
         """Wait until the window shows what is wanted."""
+        await self._wait(lambda: bool(self.seen) and wanted(self.seen[-1]))
+
+    async def _wait(self, reached: Callable[[], bool]) -> None:
         try:
             async with asyncio.timeout(PATIENCE), self._changed:
-                await self._changed.wait_for(lambda: bool(self.seen) and wanted(self.seen[-1]))
+                await self._changed.wait_for(lambda: self._lost or reached())
         except TimeoutError:
             last = self.seen[-3:]
             raise AssertionError(f"it shows {last}, and complains: {self.problems}") from None
+        assert not self._lost, f"the line to Node ended; it complained: {self.problems}"
 
     async def connected(self) -> None:
         await self.until(lambda shown: shown["connected"])
@@ -96,7 +145,11 @@ class NodeTab:
         await self.write(words)
         await self.press("Send")
 
+    async def say_fast(self, *words: str, pause: int = 0) -> None:
+        await self.run(SAY_FAST, [words, pause])
+
     async def write(self, words: str) -> None:
+        await self.until(lambda shown: "Send" in shown["buttons"])
         self.tell("write", words=words)
 
     async def press(self, name: str) -> None:
@@ -104,62 +157,52 @@ class NodeTab:
         self.tell("press", name=name)
 
     async def shows(self, *bubbles: str) -> None:
-        await self.until(lambda shown: shown["bubbles"] == list(bubbles))
+        wanted = _as_seen(bubbles)
+        await self.until(lambda shown: shown["bubbles"] == wanted)
+
+    async def rests_with(self, *bubbles: str) -> None:
+        wanted = ("ready", _as_seen(bubbles))
+        await self.until(lambda shown: (shown["labels"].get("Status"), shown["bubbles"]) == wanted)
 
     async def says_last(self, words: str) -> None:
-        """The last bubble ends with these words."""
-        await self.until(lambda shown: any(b.endswith(words) for b in shown["bubbles"][-1:]))
+        (end,) = _as_seen([words])
+        await self.until(lambda shown: any(b.endswith(end) for b in shown["bubbles"][-1:]))
 
     async def mentions(self, words: str, times: int) -> None:
         await self.until(lambda shown: sum(words in b for b in shown["bubbles"]) == times)
 
     async def offers(self, button: str, times: int) -> None:
-        await self.until(lambda shown: sum(button in b for b in shown["buttons"]) == times)
+        await self.until(lambda shown: shown["buttons"].count(button) == times)
 
     async def alarms(self) -> None:
         await self.until(lambda shown: bool(shown["alert"]))
 
-    async def status_is(self, status: str) -> None:
-        await self.until(lambda shown: shown["status"] == status)
+    async def label_is(self, name: str, text: str) -> None:
+        await self.until(lambda shown: shown["labels"].get(name) == text)
 
-    async def rests_with(self, *bubbles: str) -> None:
-        await self.until(
-            lambda shown: shown["status"] == "ready" and shown["bubbles"] == list(bubbles)
-        )
+    async def status_is(self, status: str) -> None:
+        await self.label_is("Status", status)
 
     async def run(self, script: str, argument: Any = None) -> Any:
         self._runs += 1
         number = self._runs
         self.tell("run", run=number, script=script, argument=argument)
-        async with asyncio.timeout(PATIENCE), self._changed:
-            await self._changed.wait_for(lambda: number in self._values or self.problems)
+        await self._wait(lambda: number in self._values or bool(self.problems))
         assert self.problems == []
         return self._values[number]
 
+    async def becomes(self, condition: str) -> None:
+        await self.run(BECOMES, condition)
+
     async def reload(self) -> None:
+        self._opening += 1
         self.seen.clear()
-        self.tell("open", **self.address)
+        self.tell("open", **self._address)
 
     async def close(self) -> None:
         self.tell("close")
 
 
-@asynccontextmanager
-async def node_windows(socket: str) -> AsyncIterator[Windows]:
-    """A Node process for the windows of one test."""
-    process = await asyncio.create_subprocess_exec(
-        "node",
-        str(SCRIPT),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        limit=64 * 1024 * 1024,
-    )
-    windows = Windows(process, socket)
-    reading = asyncio.create_task(windows.read())
-    try:
-        yield windows
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
-        await reading
+def _as_seen(texts: Iterable[str]) -> list[str]:
+    """With spaces as a person sees them."""
+    return [" ".join(text.split()) for text in texts]

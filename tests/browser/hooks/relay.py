@@ -116,19 +116,20 @@ class Relay:
                     async with asyncio.timeout_at(until):
                         while more := await source.read(65536):
                             data += more
-                target.write(data)
-                await target.drain()
+                await self._hand_on(data, target)
         finally:
-            target.close()
+            asyncio.get_running_loop().call_later(self.delays, target.close)
 
     async def _copy(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        later = asyncio.get_running_loop().call_later
         try:
             while data := await source.read(65536):
-                if self.delays:
-                    later(self.delays, target.write, data)
-                else:
-                    target.write(data)
-                    await target.drain()
+                await self._hand_on(data, target)
         finally:
-            later(self.delays, target.close)
+            asyncio.get_running_loop().call_later(self.delays, target.close)
+
+    async def _hand_on(self, data: bytes, target: asyncio.StreamWriter) -> None:
+        if self.delays:
+            asyncio.get_running_loop().call_later(self.delays, target.write, data)
+        else:
+            target.write(data)
+            await target.drain()

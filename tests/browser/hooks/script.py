@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.browser.hooks.place import CHROMIUM, NODE
 from thinkwell.models.base import ModelEvent, TextDelta, TextEnd, TextStart
 from thinkwell.testing import Gate
 
 HOOKS = pytest.mark.parametrize("hooks", ["ai-chat", "think"])
 """The same scenario through both packages that have a `useAgentChat`."""
+
+EVERYWHERE = pytest.mark.parametrize("place", [CHROMIUM, NODE], ids=str, indirect=True)
+"""In the browser, and in Node behind a line that joins frames."""
 
 MARKS = [pytest.mark.browser, pytest.mark.timeout(180)]
 

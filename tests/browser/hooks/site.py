@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 from urllib.parse import urlencode
 
-from playwright.async_api import Browser
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
@@ -23,8 +22,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from tests.browser import agents
+from tests.browser.hooks.place import Place
 from tests.browser.hooks.relay import Relay
-from tests.browser.hooks.tab import AnyTab, Tab, new_tabs
+from tests.browser.hooks.tab import AnyTab, Tab
 from tests.wire.serving import serving
 from thinkwell import App
 from thinkwell.testing import ScriptedModel
@@ -41,10 +41,12 @@ OpenTab = Callable[[str, str], Awaitable[AnyTabT]]
 class Site(Generic[AnyTabT]):
     """The clients' side of one test: a relay, and tabs."""
 
-    def __init__(self, open_tab: OpenTab[AnyTabT]) -> None:
+    def __init__(self, open_tab: OpenTab[AnyTabT], place: Place) -> None:
         self._open_tab = open_tab
+        self.place = place
         self.stack = AsyncExitStack()
         self.relay = Relay()
+        self.relay.joins = place.joins
         self.tabs: list[AnyTabT] = []
 
     async def __aenter__(self) -> Self:
@@ -61,7 +63,8 @@ class Site(Generic[AnyTabT]):
         try:
             for tab in self.tabs:
                 await tab.close()
-            assert [problem for tab in self.tabs for problem in tab.problems] == []
+            problems = [problem for tab in self.tabs for problem in tab.problems]
+            assert not problems, problems
         finally:
             await self.stack.aclose()
 
@@ -100,8 +103,8 @@ class Site(Generic[AnyTabT]):
 class AnyScriptedSite(Site[AnyTabT]):
     """The server runs in the loop of the test; its model says what the test wrote down."""
 
-    def __init__(self, open_tab: OpenTab[AnyTabT]) -> None:
-        super().__init__(open_tab)
+    def __init__(self, open_tab: OpenTab[AnyTabT], place: Place) -> None:
+        super().__init__(open_tab, place)
         self.model = ScriptedModel()
         self.inside = agents.Inside()
         """What the agents of this test share with it."""
@@ -118,11 +121,12 @@ class AnyScriptedSite(Site[AnyTabT]):
             await self.inside.changed.wait_for(lambda: len(self.inside.ends) >= count)
 
 
-class ScriptedSite(AnyScriptedSite[Tab]):
-    """The same, looked at with a browser whose tabs share cookies and storage."""
+AnySite = AnyScriptedSite[AnyTab]
+"""Whatever its tabs run in."""
 
-    def __init__(self, browser: Browser) -> None:
-        super().__init__(new_tabs(browser))
+
+ScriptedSite = AnyScriptedSite[Tab]
+"""In Chromium."""
 
 
 def around(app: App) -> Starlette:

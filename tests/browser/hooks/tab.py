@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ SAY_FAST = """async ([words, pause]) => {
     const { set } = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value");
     for (const said of words) {
         set.call(field, said);
-        field.dispatchEvent(new Event("input", { bubbles: true }));
+        field.dispatchEvent(new InputEvent("input", { bubbles: true }));
         await new Promise((done) => setTimeout(done, pause));
         field.form.requestSubmit();
     }
@@ -32,10 +33,19 @@ class AnyTab(Protocol):
     def forgive(self, *texts: str) -> None: ...
     async def connected(self) -> None: ...
     async def say(self, words: str) -> None: ...
+    async def say_fast(self, *words: str, pause: int = 0) -> None: ...
+    async def write(self, words: str) -> None: ...
     async def press(self, name: str) -> None: ...
     async def shows(self, *bubbles: str) -> None: ...
     async def rests_with(self, *bubbles: str) -> None: ...
+    async def says_last(self, words: str) -> None: ...
+    async def mentions(self, words: str, times: int) -> None: ...
+    async def offers(self, button: str, times: int) -> None: ...
+    async def alarms(self) -> None: ...
+    async def label_is(self, name: str, text: str) -> None: ...
     async def status_is(self, status: str) -> None: ...
+    async def becomes(self, condition: str) -> None: ...
+    async def run(self, script: str, argument: Any = None) -> Any: ...
     async def reload(self) -> None: ...
     async def close(self) -> None: ...
 
@@ -108,11 +118,32 @@ class Tab:
         # Once more, because the two above are two moments.
         await expect(self.status).to_have_text("ready")
 
-    async def label(self, name: str) -> str:
-        return await self.page.get_by_label(name).inner_text()
+    async def says_last(self, words: str) -> None:
+        """The last bubble ends with these words."""
+        await expect(self.bubbles.last).to_have_text(re.compile(re.escape(words.strip()) + r"\s*$"))
+
+    async def mentions(self, words: str, times: int) -> None:
+        """So many bubbles have these words."""
+        await expect(self.bubbles.filter(has_text=words)).to_have_count(times)
+
+    async def offers(self, button: str, times: int) -> None:
+        """There are so many buttons of that name."""
+        buttons = self.page.get_by_role("button", name=button, exact=True)
+        await expect(buttons).to_have_count(times)
+
+    async def alarms(self) -> None:
+        """It shows an error."""
+        await expect(self.page.get_by_role("alert")).to_be_visible()
+
+    async def label_is(self, name: str, text: str) -> None:
+        await expect(self.page.get_by_label(name)).to_have_text(text)
 
     async def status_is(self, status: str) -> None:
         await expect(self.status).to_have_text(status)
+
+    async def becomes(self, condition: str) -> None:
+        """Wait until this is true in the page."""
+        await self.page.wait_for_function(condition)
 
     async def reload(self) -> None:
         await self.page.reload()
