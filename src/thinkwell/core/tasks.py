@@ -123,9 +123,18 @@ async def _cancelled(task: asyncio.Task[Any], grace: float) -> bool:
 
 
 def forsake(task: asyncio.Task[Any]) -> None:
-    """Hide a task that will not end from `asyncio.run`, which would wait for it for ever."""
-    asyncio.tasks._unregister_task(task)
-    task._log_destroy_pending = False  # pyright: ignore[reportAttributeAccessIssue]
+    """Hide a task that will not end from `asyncio.run`, which would wait for it for ever.
+
+    asyncio has no public way to do so. A Python without these two names waits, and complains at the
+    end: a server still ends in time, because its stop has a limit of its own (`cli/ending.py`).
+    """
+    unregister = getattr(asyncio.tasks, "_unregister_task", None)
+    if unregister is None:
+        log.warning("this Python cannot leave %s behind", task.get_name(), extra=FIELDS)
+        return
+    unregister(task)
+    with suppress(AttributeError):
+        setattr(task, "_log_destroy_pending", False)  # noqa: B010
 
 
 class TaskOwner:

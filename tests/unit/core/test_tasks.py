@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from thinkwell.core.errors import AbortTurn
-from thinkwell.core.tasks import TaskOwner, is_cancelled, run_to_the_end, run_together
+from thinkwell.core.tasks import TaskOwner, forsake, is_cancelled, run_to_the_end, run_together
 
 
 async def forever(seen: list[str] | None = None, name: str = "") -> None:
@@ -132,3 +133,36 @@ class TestRunTogether:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert ended == ["a", "b"]
+
+
+class TestForsaking:
+    def test_a_loop_that_closes_does_not_wait_for_it(self):
+        """`asyncio.run` would wait for ever."""
+
+        async def deaf(end: asyncio.Event) -> None:
+            while not end.is_set():
+                with suppress(asyncio.CancelledError):
+                    await end.wait()
+
+        async def main() -> asyncio.Task[None]:
+            task = asyncio.get_running_loop().create_task(deaf(asyncio.Event()))
+            await asyncio.sleep(0)
+            forsake(task)
+            assert task not in asyncio.all_tasks()
+            return task
+
+        assert not asyncio.run(main()).done()
+
+    async def test_one_that_ends_all_the_same_is_no_trouble(self):
+        task = asyncio.get_running_loop().create_task(asyncio.sleep(0, "late"))
+        forsake(task)
+        forsake(task)
+        assert await task == "late"
+
+    async def test_a_python_without_these_names_only_goes_on_waiting(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.delattr(asyncio.tasks, "_unregister_task")
+        task = asyncio.get_running_loop().create_task(asyncio.sleep(0, "late"))
+        forsake(task)
+        assert await task == "late"
