@@ -235,15 +235,29 @@ def _usage(usage: Any) -> Usage:
 def _wrap(error: Exception, provider: str) -> Exception:
     from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 
-    if not isinstance(error, ModelAPIError):
+    lost = isinstance(error, ModelConnectionError) or _is_transport(error)
+    if not isinstance(error, ModelAPIError) and not lost:
         return error
     status = getattr(error, "status_code", None)
     wrapped = ModelError(
-        str(error),
+        str(error) or type(error).__name__,
         provider=provider,
         status=status,
-        body=str(error.body or ""),
-        retryable=is_retryable(status) or isinstance(error, ModelConnectionError),
+        body=str(getattr(error, "body", None) or ""),
+        retryable=is_retryable(status) or lost,
+        retry_after=getattr(error, "retry_after", None),
+        cut=lost,
     )
     wrapped.__cause__ = error
     return wrapped
+
+
+def _is_transport(error: Exception) -> bool:
+    """A lost connection that comes as its library raised it, which we do not import."""
+    return isinstance(error, ConnectionError) or any(
+        base.__name__ == "TransportError" and base.__module__.partition(".")[0] in _TRANSPORTS
+        for base in type(error).__mro__
+    )
+
+
+_TRANSPORTS = frozenset({"httpx", "httpx2"})

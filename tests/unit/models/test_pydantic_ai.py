@@ -4,9 +4,10 @@ import asyncio
 import subprocess
 import sys
 
+import httpx2
 import pytest
 from pydantic_ai import messages as theirs
-from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.exceptions import ModelConnectionError, ModelHTTPError
 from pydantic_ai.models.function import DeltaThinkingPart, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel as EveryToolModel
 
@@ -124,6 +125,26 @@ class TestErrors:
         assert isinstance(error, ModelError)
         assert (error.status, error.retryable, error.body) == (503, True, "busy")
         assert isinstance(error.__cause__, ModelHTTPError)
+
+    async def test_it_says_when_the_provider_wants_to_be_asked_again(self):
+        busy = ModelHTTPError(429, "m", "busy", headers={"Retry-After": "7"})
+        error = failure_of(await collect(bridged("A", busy)))
+        assert isinstance(error, ModelError)
+        assert (error.retry_after, error.retryable, error.cut) == (7.0, True, False)
+
+    @pytest.mark.parametrize(
+        "lost",
+        [
+            ModelConnectionError("m", "the stream broke off", phase="read"),
+            httpx2.ReadError("reset"),
+            httpx2.RemoteProtocolError("peer closed connection"),
+            ConnectionResetError("reset"),
+        ],
+    )
+    async def test_a_connection_that_is_lost_in_the_middle_is_a_cut(self, lost: Exception):
+        error = failure_of(await collect(bridged("A", lost)))
+        assert isinstance(error, ModelError)
+        assert (error.cut, error.retryable, error.__cause__) == (True, True, lost)
 
     async def test_any_other_error_is_told_as_it_is(self):
         assert isinstance(failure_of(await collect(bridged("A", KeyError("x")))), KeyError)
