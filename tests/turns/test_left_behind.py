@@ -361,3 +361,27 @@ async def test_a_model_that_ignores_the_stop_is_left_behind_and_says_no_more():
         while untyped(stage)._turns.tasks.left_behind:
             await asyncio.sleep(0.001)
         assert await stage.messages() == stored
+
+
+@pytest.mark.parametrize("limit", ["chunk", "step"])
+async def test_a_model_that_ignores_its_limit_is_left_behind_and_says_no_more(limit: str):
+    model = DeafModel()
+
+    class Deaf(Stubborn):
+        time_limits: ClassVar[Any] = {limit: 0.02}
+        expose_errors = True
+
+        def get_model(self) -> Any:
+            return model
+
+    async with running(Deaf) as stage:
+        outcome = await stage.agent.run("hi")
+        assert outcome.status == "error"
+        turn = await stage.agent.get_turn(outcome.request_id)
+        assert "the model call took longer than 0.02 seconds" in str(turn)
+        stored = await stage.messages()
+        assert text_of(stored[-1]) == "one"
+        model.go_on.set()
+        while untyped(stage)._turns.tasks.left_behind:
+            await asyncio.sleep(0.001)
+        assert await stage.messages() == stored

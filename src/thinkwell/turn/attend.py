@@ -1,7 +1,8 @@
 """Waiting for an attempt, which user code may hold for ever (DESIGN §8.16).
 
-The attempt has a task of its own. When a hook or another function of the app ignores a stop or its
-limit, the attempt is lost: it is left behind in that code, and the turn ends without it.
+The attempt has a task of its own. When a hook, the model or another function of the app ignores a
+stop or its limit, the attempt is lost: it is left behind in that code, and the turn ends without
+it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from thinkwell.core.errors import ModelTimeoutError
 from thinkwell.core.tasks import UNWIND, forsake
 from thinkwell.core.visits import Guard, current_guard
 from thinkwell.turn.ending import Aborted, Ending, Failed
+from thinkwell.turn.interrupt import MODEL_CALL
 from thinkwell.turn.running import RunningTurn
 
 
@@ -55,6 +58,8 @@ def _without(turn: RunningTurn, what: str, limit: float | None) -> Ending:
     if turn.signal.aborted or limit is None:
         return Aborted(turn.signal.reason or "aborted")
     text = f"{what} took longer than {limit:g} seconds and ignored that it was cancelled."
+    if what == MODEL_CALL:
+        return Failed("stream", ModelTimeoutError(text))
     return Failed("hook", TimeoutError(text))
 
 

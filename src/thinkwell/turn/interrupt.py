@@ -14,6 +14,7 @@ from thinkwell.core.errors import AbortTurn
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.visits import current_guard
 
+MODEL_CALL = "the model call"
 IGNORED = 3.0
 """Seconds after which a wait that was cancelled and goes on is given up."""
 
@@ -85,4 +86,4 @@ class interruptible:  # noqa: N801 - reads as a statement
         guard = self._guard
         if guard is not None:
             self._lost = True
-            guard.lost("the model call", None)
+            guard.lost(MODEL_CALL, None)

@@ -124,6 +124,7 @@ async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
         async for event in stream:
             if turn.signal.aborted:  # the model ignored the cancel: nobody hears it any more
                 turn.signal.throw_if_aborted()
+            watch.check()
             watch.rest()  # what we do with it is not the model's silence
             await reader.take(event)
             if reader.finish is None and turn.log.size + turn.earlier_bytes > MAX_STREAM:

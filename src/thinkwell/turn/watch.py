@@ -1,7 +1,8 @@
 """Time limits of one model call: the call, its first word, the pauses, and the stall watchdog.
 
 Running over a limit fails the call; a stall, and a gap within an answer, makes the turn go on with
-another attempt (`StalledError`).
+another attempt (`StalledError`). A model that ignores that it was cancelled is left behind with its
+attempt, as a hook is (`attend.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 
 from thinkwell.core.errors import ModelTimeoutError, TurnError
+from thinkwell.core.tasks import UNWIND
+from thinkwell.core.visits import Guard, current_guard
 from thinkwell.turn.ending import StageError, StalledError
+from thinkwell.turn.interrupt import MODEL_CALL
 from thinkwell.turn.settings import TurnSettings
 
 STALL, GAP = "stall", "between two words"
@@ -33,13 +37,20 @@ class Watch:
         self._step = asyncio.timeout(self._limits.step)
         self._between = self._shorter(self._limits.chunk, GAP)
         self._kind = ""
+        self._since = 0.0
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._guard = current_guard.get()
+        self._losses: list[asyncio.TimerHandle] = []
+        self.lost = False
+        """Whether it was left behind: nobody hears it any more."""
 
     async def __aenter__(self) -> None:
         await self._step.__aenter__()
         await self._pause.__aenter__()
+        if self._limits.step is not None:
+            self._lose_after(self._limits.step, self._limits.step)
         self._arm(*self._shorter(self._limits.first_chunk, "before its first word"))
 
     async def __aexit__(
@@ -50,9 +61,13 @@ class Watch:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        for loss in self._losses:
+            loss.cancel()
         try:
             await self._leave(kind, error, trace)
         except TimeoutError as timeout:
+            if self.lost:
+                raise asyncio.CancelledError from timeout
             if self._step.expired():
                 text = f"The model call took longer than {self._limits.step:g} seconds."
             elif self._pause.expired() and self._kind in (STALL, GAP):
@@ -63,6 +78,13 @@ class Watch:
             else:
                 raise
             raise ModelTimeoutError(text) from timeout
+        if self.lost:  # however it ended: the turn went on without it
+            raise asyncio.CancelledError from error
+
+    def check(self) -> None:
+        """Something came: nobody hears it any more if the model ignored that its time was up."""
+        if self.lost or self._pause.expired() or self._step.expired():
+            raise asyncio.CancelledError
 
     def rest(self) -> None:
         """Something came: nobody waits for the model until `heard`."""
@@ -95,9 +117,21 @@ class Watch:
         if pause is None:
             return
         self._kind = kind
-        self._deadline = self._loop.time() + pause
+        self._since = self._loop.time()
+        self._deadline = self._since + pause
         if self._timer is None or self._deadline < self._timer_at:
             self._set_timer(self._deadline)
+
+    def _lose_after(self, seconds: float, limit: float) -> None:
+        """The model is cancelled then, and has a moment to end."""
+        guard = self._guard
+        if guard is not None:
+            delay = seconds + max(guard.grace, UNWIND)
+            self._losses.append(self._loop.call_later(delay, self._lose, guard, limit))
+
+    def _lose(self, guard: Guard, limit: float) -> None:
+        self.lost = True
+        guard.lost(MODEL_CALL, limit)
 
     def _set_timer(self, when: float) -> None:
         if self._timer is not None:
@@ -111,6 +145,7 @@ class Watch:
             return  # nobody waits for the model: `heard` sets it again
         if self._deadline <= self._timer_at:
             self._pause.reschedule(self._loop.time())
+            self._lose_after(0.0, self._deadline - self._since)
         else:
             self._set_timer(self._deadline)
 
