@@ -214,3 +214,85 @@ async def test_a_call_left_behind_is_not_made_again_and_its_late_result_is_told_
         assert (part["output"], Base.runs) == ("paid 9", 1)
         await stage.agent.run("pay another nine")  # a new wish
         assert Base.runs == 2
+
+
+class Heeds(Base):
+    """Its tools stop at once when they are cancelled; the payment may be on its way."""
+
+    time_limits: ClassVar[Any] = {"tool": 0.01}
+
+    @tool(effect="once", timeout=600)
+    async def pay(self, amount: int) -> str:
+        """Pay."""
+        return await self._pay(amount)
+
+    @tool(effect="once")
+    async def pay_soon(self, amount: int) -> str:
+        """Pay, within the limit."""
+        return await self._pay(amount)
+
+    @tool(effect="idempotent", timeout=600)
+    async def look(self, amount: int) -> str:
+        """Look."""
+        return await self._pay(amount)
+
+
+async def stop_while_it_runs(stage: Stage[Any]) -> None:
+    first = asyncio.ensure_future(stage.agent.run("go"))
+    await Base.at_work.wait()
+    await stage.agent.cancel_chat()
+    await first
+    Base.holds = False
+
+
+async def test_a_call_that_heeds_a_stop_may_have_happened_and_is_not_made_again():
+    async with running(Heeds, [PAY], [PAY], "sorry") as stage:
+        await stop_while_it_runs(stage)
+        (part,) = tool_parts(await stage.answer())
+        assert "It may have happened." in part["errorText"]
+        await stage.agent.run("pay nine, I said")
+        (part,) = tool_parts(await stage.answer())
+        assert "outcome is unknown" in part["errorText"]
+        assert Base.runs == 1
+
+
+async def test_a_call_that_heeds_its_time_limit_may_have_happened_and_is_not_made_again():
+    pay = call("pay_soon", {"amount": 9})
+    async with running(Heeds, [pay], "sorry", [pay], "sorry") as stage:
+        await stage.agent.run("pay nine")
+        (part,) = tool_parts(await stage.answer())
+        assert "within 0.01 s and was stopped. It may have happened." in part["errorText"]
+        Base.holds = False
+        await stage.agent.run("pay nine, I said")
+        assert (await states(stage), Base.runs) == (["output-error"] * 2, 1)
+
+
+async def test_a_stopped_call_that_may_be_repeated_is_made_again():
+    look = call("look", {"amount": 9})
+    async with running(Heeds, [look], [look], "seen") as stage:
+        await stop_while_it_runs(stage)
+        (part,) = tool_parts(await stage.answer())
+        assert part["errorText"] == "Stopped before it finished: cancelled"
+        await stage.agent.run("look again")
+        assert Base.runs == 2
+
+
+@pytest.mark.parametrize(("verdict", "runs"), [(Done("receipt 7"), 1), (NotDone(), 2), (None, 1)])
+async def test_reconcile_decides_for_a_call_that_was_stopped(verdict: Any, runs: int):
+    async with running(Asks, [PAY], [PAY], "ok") as stage:
+        await stop_while_it_runs(stage)
+        Base.verdict = verdict
+        await stage.agent.run("pay nine")
+        assert (len(Base.asked), Base.runs) == (1, runs)
+
+
+async def test_an_error_hook_that_rewords_an_unknown_outcome_does_not_settle_it(file: Path):
+    class Rewords(Till):
+        async def on_tool_error(self, ctx: Any) -> Exception:
+            return ValueError("something went wrong")
+
+    await crash_while_paying(file, Rewords)
+    async with running(Rewords, "sorry", [PAY], "sorry", store=SqliteStore(file)) as stage:
+        await recovered(stage)
+        await stage.agent.run("pay nine")
+        assert (await states(stage), Base.runs) == (["output-error"] * 2, 1)

@@ -23,7 +23,7 @@ ThinkwellError
 │  ├─ ToolInputError           arguments that are no JSON or do not fit the schema
 │  ├─ ToolRepairError          `repair_tool_call` failed on a call that was wrong already
 │  ├─ ToolOutputError          a result that JSON cannot hold
-│  └─ ToolOutcomeUnknownError  the process died while a `once` tool ran
+│  └─ ToolOutcomeUnknownError  a `once` tool was cut off while it ran
 ├─ SessionError                the message tree
 │  ├─ ParentNotFoundError      append under an id that is not there
 │  ├─ ReservedIdError          an id with a reserved prefix
@@ -236,9 +236,11 @@ class ToolOutputError(ToolError):
 class ToolOutcomeUnknownError(ToolError):
     """The tool was cut off while it ran; whether it took effect is not known."""
 
-    def __init__(self, name: str, *, earlier: bool = False) -> None:
+    def __init__(self, name: str, *, earlier: bool = False, stopped: str | None = None) -> None:
         text = (
-            f"An earlier call of {name!r} with the same input was cut off while it ran, and its "
+            f"Stopped while it ran ({stopped}). It may have happened."
+            if stopped is not None
+            else f"An earlier call of {name!r} with the same input was cut off while it ran, and its "
             "outcome is unknown. This call was not run, because it might do the same twice. "
             "Find out another way whether it took effect, or tell the user; do not call it again."
             if earlier
@@ -252,8 +254,11 @@ class ToolOutcomeUnknownError(ToolError):
 class ToolTimeoutError(ToolError):
     """A tool did not finish within its time limit."""
 
-    def __init__(self, name: str, seconds: float) -> None:
-        super().__init__(f"Tool {name!r} did not finish within {seconds:g} seconds.")
+    def __init__(self, name: str, seconds: float, *, in_doubt: bool = False) -> None:
+        doubt = " and was stopped. It may have happened." if in_doubt else "."
+        super().__init__(f"Tool {name!r} did not finish within {seconds:g} s{doubt}")
+        self.name = name
+        self.seconds = seconds
 
 
 class ToolLeftBehindError(ToolError):
@@ -263,7 +268,7 @@ class ToolLeftBehindError(ToolError):
     """
 
     def __init__(self, name: str, stopped: str | None, limit: float | None) -> None:
-        why = f"did not finish within {limit:g} seconds" if stopped is None and limit else ""
+        why = f"did not finish within {limit:g} s" if stopped is None and limit else ""
         text = f"Tool {name!r} {why}; it may still finish." if why else STILL_RUNS
         super().__init__(text)
         self.name = name

@@ -17,7 +17,6 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.errors import (
     ToolError,
-    ToolOutcomeUnknownError,
     ToolOutputError,
 )
 from thinkwell.core.tasks import run_together
@@ -136,7 +135,7 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
 
     async def store(tx: Transaction) -> None:
         nonlocal told  # a store that did not write is asked again: the chunk is there already
-        if not (settled.open or isinstance(settled.error, ToolOutcomeUnknownError)):
+        if not settled.open:
             await settle_call(
                 tx,
                 turn.record,

@@ -134,7 +134,7 @@ def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | Non
 def unknown_outcome(tool: Tool, call_input: dict[str, Any], *, earlier: bool = False) -> Settled:
     """The tool was cut off while it ran, now or in an `earlier` call, and may not be repeated."""
     error = ToolOutcomeUnknownError(tool.name, earlier=earlier)
-    return Settled(outcome="errored", input=call_input, tool=tool, error=error)
+    return Settled(outcome="errored", input=call_input, tool=tool, error=error, open=True)
 
 
 async def _ask_approval(

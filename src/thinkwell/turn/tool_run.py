@@ -16,6 +16,7 @@ from thinkwell.core.errors import (
     StoreError,
     ToolError,
     ToolLeftBehindError,
+    ToolOutcomeUnknownError,
     ToolTimeoutError,
 )
 from thinkwell.core.tasks import UNWIND, LeftBehindError, StoppedError, run_apart
@@ -30,8 +31,9 @@ from thinkwell.journal.ledger import (
 )
 from thinkwell.messages.chunks import tool_output
 from thinkwell.messages.message import tool_name, tool_parts
+from thinkwell.tools.context import ToolContext
 from thinkwell.tools.execute import run_tool
-from thinkwell.tools.tool import Tool
+from thinkwell.tools.tool import Execute, Tool
 from thinkwell.tools.truncation import limit_output
 from thinkwell.turn.earlier_calls import earlier_outcome
 from thinkwell.turn.pending_call import PendingCall, introduction
@@ -71,7 +73,7 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
     except BaseException:
         turn.running_calls.discard(call.call_id)
         raise
-    if settled.open:  # left behind: nobody knows what comes of it
+    if settled.open:  # nobody knows what comes of it
         turn.running_calls.discard(call.call_id)
     return settled
 
@@ -79,8 +81,8 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
 async def _run(
     turn: RunningTurn, step: Step, call: PendingCall, ready: Ready, *, key: str
 ) -> Settled:
-    tool = _limited(turn, ready.tool)
-    work = _Work(turn, call, ready.tool.name)
+    work = _Work(turn, call, ready.tool)
+    tool = replace(_limited(turn, ready.tool), execute=work.handler)
     running = run_tool(
         tool,
         ready.value,
@@ -98,8 +100,18 @@ async def _run(
     except AbortTurn as stop:
         if not turn.signal.aborted:
             raise  # the tool itself ends the turn
-        error = ToolError(f"Stopped before it finished: {stop.reason}")
-        return Settled(outcome="aborted", input=ready.input, tool=tool, error=error)
+        return Settled(
+            outcome="aborted",
+            input=ready.input,
+            tool=tool,
+            error=work.stopped(stop.reason),
+            open=work.in_doubt,
+        )
+    except ToolTimeoutError as error:
+        late = ToolTimeoutError(tool.name, error.seconds, in_doubt=work.in_doubt)
+        return Settled(
+            outcome="errored", input=ready.input, tool=tool, error=late, open=work.in_doubt
+        )
     except Exception as error:  # noqa: BLE001 - what a tool raises goes to the model
         outcome = "aborted" if turn.signal.aborted else "errored"
         return Settled(outcome=outcome, input=ready.input, tool=tool, error=error)
@@ -110,11 +122,37 @@ async def _run(
 class _Work:
     """One tool at work, and what comes of it when the turn no longer waits."""
 
-    def __init__(self, turn: RunningTurn, call: PendingCall, tool_name: str) -> None:
+    def __init__(self, turn: RunningTurn, call: PendingCall, tool: Tool) -> None:
         self._turn = turn
         self._call = call
-        self._tool_name = tool_name
+        self._tool = tool
+        self._tool_name = tool.name
+        self._begun = False
         self._left = False
+
+    @property
+    def handler(self) -> Execute | None:
+        """The tool's own, which is noted when it begins: it may have to wait for a thread."""
+        execute = self._tool.execute
+        if execute is None:
+            return None
+
+        def begin(value: Any, ctx: ToolContext) -> Any:
+            self._begun = True
+            return execute(value, ctx)
+
+        return begin
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether nobody knows what a cancel left of it, and it may not be had twice."""
+        return self._begun and self._tool.effect not in REPEATABLE
+
+    def stopped(self, reason: str) -> ToolError:
+        """What is read of a call that heeded its cancel."""
+        if self.in_doubt:
+            return ToolOutcomeUnknownError(self._tool_name, stopped=reason)
+        return ToolError(f"Stopped before it {'finished' if self._begun else 'ran'}: {reason}")
 
     async def preliminary(self, value: Any) -> None:
         """What the tool shows before it ends; its call may have ended without it."""

@@ -272,7 +272,7 @@ class TestFailures:
         async def sleeps():
             await asyncio.Event().wait()
 
-        with pytest.raises(ToolError, match=r"'sleeps' did not finish within 0\.01 seconds"):
+        with pytest.raises(ToolError, match=r"'sleeps' did not finish within 0\.01 s\."):
             await run(sleeps)
 
     async def test_a_time_limit_ends_a_generator_too(self):
