@@ -35,6 +35,7 @@ from thinkwell.tools.schema import (
     root_only,
     shallow_validator,
 )
+from thinkwell.tools.tool_checks import check_options
 
 Effect = Literal["pure", "idempotent", "once"]
 Execute: TypeAlias = "Callable[[Any, ToolContext], Any]"
@@ -106,6 +107,7 @@ class Tool:
                 f"Tool {self.name!r} has timeout={self.timeout}. Give seconds above 0, or None."
             )
         check_switch(self.enabled, f"Tool {self.name!r}")
+        check_options(self.name, self, has_handler=self.execute is not None)
 
 
 class ToolOptions(TypedDict, total=False):
@@ -280,6 +282,7 @@ def _mark(function: Callable[..., Any], mark: _Mark) -> Callable[..., Any]:
             f"Tool {function.__name__!r} is a generator. To stream preliminary results write "
             f"`async def {function.__name__}(...)` with `yield`."
         )
+    check_options(mark.name or function.__name__, mark, has_handler=True)
     setattr(function, _MARK, mark)
     return function
 

@@ -1,6 +1,8 @@
 """The record and the decorator (spec/02 §9.1)."""
 
 import asyncio
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -91,6 +93,34 @@ class TestDecorator:
     def test_a_time_limit_of_zero_is_refused(self):
         with pytest.raises(ToolDefinitionError, match="above 0"):
             from_json_schema("x", "", {}, lambda value, ctx: None, timeout=0)
+
+
+class TestOptionsThatWouldDoNothing:
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"approvers": "boss"}, "needs_approval=True, approvers="),
+            ({"needs_approval": True, "approvers": 5}, "names nobody"),
+            ({"needs_approval": True, "approvers": []}, "names nobody"),
+            ({"needs_approval": True, "approvers": ""}, "names nobody"),
+            ({"needs_approval": True, "approvers": [7]}, "names nobody"),
+            ({"reconcile": "find_payment"}, 'effect="once", reconcile=find_payment'),
+            ({"reconcile": print, "effect": "pure"}, "never asked"),
+            ({"reconcile": print, "effect": "idempotent"}, "never asked"),
+        ],
+    )
+    def test_are_refused_where_they_are_written(self, options: dict[str, Any], said: str):
+        with pytest.raises(ToolDefinitionError, match=said):
+
+            @tool(**options)
+            async def pay() -> None:
+                """Pays."""
+
+        with pytest.raises(ToolDefinitionError, match=said):
+            from_json_schema("pay", "Pays.", {"type": "object"}, print, **options)
+
+    def test_a_client_tool_may_name_who_answers_it(self):
+        assert replace(client_tool("ask"), approvers={"boss"}).approvers == {"boss"}
 
 
 class TestInheritance:
