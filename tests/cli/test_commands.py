@@ -55,8 +55,13 @@ async def test_an_app_with_auth_may_be_reached_by_others(tmp_path: Path, guarded
 
 async def test_no_auth_lets_an_app_without_auth_be_reached(tmp_path: Path):
     where = ("--host", "0.0.0.0", "--port", "0", "--no-auth")
-    async with thinkwell("serve", DEMO, *where, store=tmp_path / "x.db") as process:
-        await process.address()
+    async with (
+        thinkwell("serve", DEMO, *where, store=tmp_path / "x.db") as process,
+        aiohttp.ClientSession() as session,
+    ):
+        public = {"host": "agents.example.com"}  # as through a proxy, or by its name in a network
+        async with session.get(f"{await process.address()}/", headers=public) as answer:
+            assert answer.status == 200
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
