@@ -47,6 +47,26 @@ async def test_without_a_name_nothing_is_served():
         assert await closed_with(client, client.url) == 4401
 
 
+async def test_a_principal_without_an_id_is_nobody():
+    async with talking(auth=lambda request, route: Principal(id="")) as client:
+        assert (await client.get("get-messages")).status == 401
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"id": "ann", "expires_at": "tomorrow"}, "seconds since the epoch"),
+        ({"id": "ann", "expires_at": True}, "seconds since the epoch"),
+        ({"id": 7}, "the id is a text"),
+    ],
+)
+def test_a_principal_of_the_wrong_kind_is_refused_where_it_is_made(
+    fields: dict[str, Any], said: str
+):
+    with pytest.raises(TypeError, match=said):
+        Principal(**fields)
+
+
 async def test_every_way_in_says_who_asks():
     async with talking("one", "two", "three", cls=Curious, auth=by_token) as client:
         ann = {"x_user": "ann"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -16,3 +16,16 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """What else is known, as JSON data: roles, a tenant, a display name."""
     expires_at: float | None = None
     """Seconds since the epoch: when open sockets and streams have to be asked about again."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.id), str):
+            raise TypeError(
+                f"Principal(id={self.id!r}): the id is a text. Write `id=str(user.id)`."
+            )
+        until = cast("object", self.expires_at)
+        if until is None or (isinstance(until, int | float) and not isinstance(until, bool)):
+            return
+        raise TypeError(
+            f"Principal(expires_at={until!r}): give seconds since the epoch, for example "
+            "`time.time() + 3600` or `moment.timestamp()`, or None."
+        )

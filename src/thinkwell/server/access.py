@@ -106,7 +106,7 @@ class Access:
         if isinstance(answer, str):
             return Principal(id=answer)
         if isinstance(answer, Principal):
-            return None if self._is_over(answer) else answer
+            return None if answer.id == "" or self._is_over(answer) else answer
         raise TypeError(
             f"auth() returned {type(answer).__name__}. Return a Principal, a user id as text, or "
             "None to refuse."
