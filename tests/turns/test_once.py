@@ -131,7 +131,11 @@ async def test_a_clear_forgets_it(file: Path):
 
 @pytest.mark.parametrize(
     ("said", "runs", "output"),
-    [({"output": "receipt 7"}, 1, "receipt 7"), ({"error": "declined"}, 2, "paid 9")],
+    [
+        ({"output": "receipt 7"}, 1, "receipt 7"),
+        ({"output": None}, 1, None),
+        ({"error": "declined"}, 2, "paid 9"),
+    ],
 )
 async def test_somebody_who_knows_can_say_what_came_of_it(
     file: Path, said: dict[str, Any], runs: int, output: str
@@ -146,6 +150,13 @@ async def test_somebody_who_knows_can_say_what_came_of_it(
         assert (part["output"], Base.runs) == (output, runs)
         await stage.agent.run("and once more")  # that is a new wish, not the old one
         assert Base.runs == runs + 1
+
+
+@pytest.mark.parametrize("said", [{}, {"output": "receipt 7", "error": "declined"}])
+async def test_whoever_says_what_came_of_it_says_one_thing(said: dict[str, Any]):
+    async with running(Till) as stage:
+        with pytest.raises(TypeError, match=r"resolve_tool_outcome\(call_id, output="):
+            await stage.agent.resolve_tool_outcome("call-1", **said)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET, UnsetType
+
 from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.journal.ledger import resolve_call
@@ -15,16 +17,22 @@ class ToolOutcomes:
     _turns: Turns
 
     async def resolve_tool_outcome(
-        self, tool_call_id: str, *, output: Any = None, error: str | None = None
+        self, tool_call_id: str, *, output: Any = UNSET, error: str | UnsetType = UNSET
     ) -> bool:
         """Say what came of a call that was cut off; without it, the same call is never run again.
 
-        With `output` (or nothing) it took effect: the next call of the same gets that result
-        instead of running. With `error` it did not, and may run again. False if no such call is
-        open.
+        Exactly one of the two. With `output`, which may be None, it took effect: the next call of
+        the same gets that result instead of running. With `error` it did not, and may run again.
+        False if no such call is open.
         """
+        if (output is UNSET) == (error is UNSET):
+            raise TypeError(
+                "Give exactly one of output= and error=: `resolve_tool_outcome(call_id, "
+                "output=...)` if it took effect, else `error=...`."
+            )
         parts = self._turns.parts
-        value = json.to_jsonable(output)
+        value = None if output is UNSET else json.to_jsonable(output)
+        text = None if error is UNSET else str(error)
         return await parts.commits.run(
             parts.owner,
             lambda tx: resolve_call(
@@ -32,7 +40,7 @@ class ToolOutcomes:
                 parts.owner.agent_id,
                 tool_call_id,
                 output=value,
-                error=error,
+                error=text,
                 now=parts.clock.now(),
             ),
         )

@@ -240,8 +240,8 @@ class ToolOutcomeUnknownError(ToolError):
         text = (
             f"Stopped while it ran ({stopped}). It may have happened."
             if stopped is not None
-            else f"An earlier call of {name!r} with the same input was cut off while it ran, and its "
-            "outcome is unknown. This call was not run, because it might do the same twice. "
+            else f"An earlier call of {name!r} with the same input was cut off while it ran, and "
+            "its outcome is unknown. This call was not run, because it might do the same twice. "
             "Find out another way whether it took effect, or tell the user; do not call it again."
             if earlier
             else f"The process stopped while {name!r} was running, so its outcome is unknown. "
