@@ -239,6 +239,7 @@ class TestRefused:
             (b"[]", "The body must be a JSON object."),
             (b"[" * 100_000, "The body is nested too deeply."),
             (b"{}", "The body needs a list `messages`."),
+            (b'{"messages":[]}', "there is nothing to answer"),
             (b'{"messages":[7]}', "a message must be an object, not int"),
             (b'{"messages":[{"id":"a","role":"user"}]}', "needs a list of `parts`"),
         ],

@@ -145,6 +145,8 @@ async def _read(request: HttpRequest) -> ChatRequest:
     messages, tools = body.get("messages"), body.get("clientTools")
     if not isinstance(messages, list):
         raise Refusal(400, "The body needs a list `messages`.")
+    if not messages:
+        raise Refusal(400, "`messages` is empty: there is nothing to answer.")
     regenerate = body.get("trigger") == "regenerate-message"
     return ChatRequest(
         id=new_id(),
