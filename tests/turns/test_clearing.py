@@ -118,6 +118,7 @@ class TestErasing:
                 [row[key] for key in kept] for row in before
             ]
             assert await rows(path, "tool_calls") == []
+            assert [row for row in after if "inputDigest" in (row["options"] or "")] == []
             again = await stage.agent.submit(f"And {SECRET}?", idempotency_key="key-2")
             assert (again.accepted, again.request_id) == (False, before[1]["id"])
             await erased(path)

@@ -105,13 +105,15 @@ UPDATE turns SET hooks_owed = :owed WHERE agent = :agent AND id = :id;
 -- name: erase_turns
 -- A clear: ids, times, status and usage of ended turns stay, what was said and done in them goes.
 UPDATE turns SET input = NULL, body = NULL, client_tools = NULL, metadata = NULL, error = NULL,
-                 client_error = NULL, cancel_requested = NULL, output = NULL
+                 client_error = NULL, cancel_requested = NULL, output = NULL,
+                 options = json_remove(options, '$.inputDigest')
 WHERE agent = :agent AND status NOT IN ('accepted', 'running');
 
 -- name: erase_turn
 -- The same for one turn that the clear came too early for.
 UPDATE turns SET input = NULL, body = NULL, client_tools = NULL, metadata = NULL, error = NULL,
-                 client_error = NULL, cancel_requested = NULL, output = NULL
+                 client_error = NULL, cancel_requested = NULL, output = NULL,
+                 options = json_remove(options, '$.inputDigest')
 WHERE agent = :agent AND id = :id;
 
 -- name: skip_older_turns
