@@ -76,7 +76,7 @@ def parked(world: World) -> dict[str, Any]:
     turn = turn_of(world, "poison")
     assert turn is not None
     assert (turn["status"], turn["stop_reason"]) == ("error", "parked")
-    assert "could not recover" in turn["client_error"]
+    assert "The operator can retry it." in turn["client_error"]
     return turn
 
 

@@ -84,7 +84,7 @@ async def test_a_turn_that_kills_every_process_ends_with_an_error_and_frees_the_
     server = await world.start()
     turn = await settled(world, "r1")
     assert turn["status"] == "error"
-    assert "could not recover" in turn["client_error"]
+    assert "The operator can retry it." in turn["client_error"]
     async with client_of(server, "fragile/one") as client:
         assert (await client.resume())["id"] == "r1"
         await client.ack("r1")

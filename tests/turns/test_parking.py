@@ -67,7 +67,7 @@ async def test_it_keeps_question_and_answer_and_tells_the_bus_and_the_end_but_no
         assert (await stage.agent.run("still there?")).text == "again"
 
 
-async def test_whoever_comes_later_reads_that_it_could_not_recover(tmp_path: Path):
+async def test_whoever_comes_later_reads_that_it_was_set_aside_and_not_to_try_again(tmp_path: Path):
     for number in range(3):
         await life(tmp_path, number)
     async with running(Told, store=SqliteStore(tmp_path / "3.db")) as stage:
@@ -76,4 +76,4 @@ async def test_whoever_comes_later_reads_that_it_could_not_recover(tmp_path: Pat
         await client.send(type="cf_agent_stream_resume_request")
         await client.send(type="cf_agent_stream_resume_ack", id="t")
         end = await client.until_end("t")
-        assert (end["error"], "could not recover" in end["body"]) == (True, True)
+        assert (end["error"], "The operator can retry it." in end["body"]) == (True, True)

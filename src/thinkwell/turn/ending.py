@@ -17,6 +17,11 @@ from thinkwell.messages.usage import Usage
 
 GAVE_UP = "The assistant was interrupted and could not recover. Please try again."
 """What clients read when a turn has used up its attempts."""
+SET_ASIDE = (
+    "This answer was set aside after it stopped the server several times. "
+    "The operator can retry it."
+)
+"""What clients read of a parked turn: to ask again would stop the server again."""
 
 
 class Completed(msgspec.Struct, frozen=True):

@@ -44,7 +44,7 @@ from thinkwell.store.base import Transaction
 from thinkwell.turn.classify import classify, error_context
 from thinkwell.turn.continuation import start_continuation
 from thinkwell.turn.ending import (
-    GAVE_UP,
+    SET_ASIDE,
     Aborted,
     Completed,
     Ending,
@@ -130,7 +130,7 @@ async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
 async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | None, str | None]:
     """The error for callers, and the text for clients (spec/02 §5.12.2, §11.8)."""
     if isinstance(ending, Parked):
-        return TurnError(ending.spent.reason), GAVE_UP
+        return TurnError(ending.spent.reason), SET_ASIDE
     if not isinstance(ending, Failed):
         return None, None
     parts = turn.parts
