@@ -295,13 +295,15 @@ class TestSubmissions:
             with pytest.raises(SubmissionConflictError):
                 await stage.agent.submit("c", submission_id="s1", idempotency_key="k3")
 
-    async def test_a_key_with_another_input_conflicts_also_after_a_clear(self):
+    async def test_a_key_with_another_input_conflicts_until_a_clear_erases_the_input(self):
         async with running(Plain, "one") as stage:
-            await stage.agent.submit("a", idempotency_key="k")
+            first = await stage.agent.submit("a", idempotency_key="k")
             await stage.log.until("settled completed")
-            await stage.agent.clear_messages()
             with pytest.raises(SubmissionConflictError, match="another input"):
                 await stage.agent.submit("b", idempotency_key="k")
+            await stage.agent.clear_messages()
+            again = await stage.agent.submit("b", idempotency_key="k")
+            assert (again.accepted, again.request_id) == (False, first.request_id)
 
     async def test_2_34_a_submission_needs_a_message(self):
         async with running(Plain) as stage:
