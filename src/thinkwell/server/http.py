@@ -1,8 +1,8 @@
 """Plain HTTP: requests for one agent, else the app's own pages (spec/01 §1.3).
 
 The order at the door: the host's name, the page's origin, `auth`, `on_before_request`, the size of
-the body. Codes and texts for paths that lead nowhere are the protocol's. An error inside is logged
-and answered with 500, never shown.
+the body; whoever expired or was revoked until then is refused after all. Codes and texts for paths
+that lead nowhere are the protocol's. An error inside is logged and answered with 500, never shown.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -93,6 +94,7 @@ async def _serve_agent(edge: Edge, route: Route, request: Request) -> Response:
     too_long = refuse_name(edge, route)
     if too_long is not None:
         return text_response(too_long.status, too_long.text)
+    since = edge.guests.rounds
     verdict = await edge.access.judge(request, route)
     if isinstance(verdict, Response):
         return verdict
@@ -102,22 +104,33 @@ async def _serve_agent(edge: Edge, route: Route, request: Request) -> Response:
     refusal = refuse_message(edge, payer) or await refuse_new_agent(edge, route, payer)
     if refusal is not None:
         return text_response(refusal.status, refusal.text, refusal.headers)
-    try:
-        async with asyncio.timeout(edge.meter.limits.body_seconds):
-            body = await _read_body(cast("Request", verdict.request), edge.max_body_bytes)
-    except TimeoutError:
-        return text_response(408, "The body came too slowly.", {"connection": "close"})
-    if body is None:
-        limit = f"A request may have at most {edge.max_body_bytes} bytes."
-        return text_response(413, f"Content Too Large. {limit}")
+    body = await _take_body(edge, cast("Request", verdict.request))
+    if isinstance(body, Response):
+        return body
+    ask = partial(edge.access.still, request, route)
+    if await edge.guests.refuses(verdict.principal, ask, since=since):
+        return text_response(401, "Unauthorized")
     answer = await edge.host.handle_request(
         AgentAddress(route.class_name, route.name),
         agent_request(verdict.request, route, verdict.principal, body),
     )
     if answer.stream is not None:
-        stays = edge.guests.staying(verdict.principal, lambda: edge.access.still(request, route))
+        stays = edge.guests.staying(verdict.principal, ask, since=since)
         answer = msgspec.structs.replace(answer, stream=_while_allowed(stays, answer.stream))
     return _as_response(answer, http2=request.scope.get("http_version", "1.1") >= "2")
+
+
+async def _take_body(edge: Edge, request: Request) -> bytes | Response:
+    """The body, or the answer to one that is too slow or too large."""
+    try:
+        async with asyncio.timeout(edge.meter.limits.body_seconds):
+            body = await _read_body(request, edge.max_body_bytes)
+    except TimeoutError:
+        return text_response(408, "The body came too slowly.", {"connection": "close"})
+    if body is None:
+        limit = f"A request may have at most {edge.max_body_bytes} bytes."
+        return text_response(413, f"Content Too Large. {limit}")
+    return body
 
 
 async def _read_body(request: Request, limit: int) -> bytes | None:

@@ -88,6 +88,7 @@ async def _serve_agent(edge: Edge, route: Route, request: HTTPConnection, call: 
     if too_long is not None:
         await _accept_and_close(call.send, REFUSED + too_long.status, too_long.text)
         return
+    since = edge.guests.rounds
     try:
         verdict = await edge.access.judge(request, route)
     except WebSocketException as refused:
@@ -104,10 +105,10 @@ async def _serve_agent(edge: Edge, route: Route, request: HTTPConnection, call: 
         case Response():
             await _refuse_with(call, verdict)
         case Admitted():
-            await _take_in(edge, route, verdict, call)
+            await _take_in(edge, route, verdict, call, since=since)
 
 
-async def _take_in(edge: Edge, route: Route, admitted: Admitted, call: Call) -> None:
+async def _take_in(edge: Edge, route: Route, admitted: Admitted, call: Call, *, since: int) -> None:
     """Open the socket, unless its client has its share already."""
     request = admitted.request
     payer = payer_of(admitted.principal, address_of(request))
@@ -119,8 +120,11 @@ async def _take_in(edge: Edge, route: Route, admitted: Admitted, call: Call) -> 
         if refusal is not None:
             await _accept_and_close(call.send, REFUSED + refusal.status, refusal.text)
             return
-        ask = partial(edge.access.still, request, route)
-        async with edge.guests.staying(admitted.principal, ask) as guest:
+        ask = partial(edge.access.still, HTTPConnection(call.scope), route)
+        async with edge.guests.staying(admitted.principal, ask, since=since) as guest:
+            if guest.refused.is_set():
+                await _accept_and_close(call.send, guest.code, "Unauthorized")
+                return
             await _open(edge, route, admitted, call, guest=guest)
 
 
@@ -143,13 +147,17 @@ async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call, *, gue
             await _report(error, send)
         else:
             payer = payer_of(admitted.principal, opening.client)
-            paced = partial(edge.meter.message, payer)
-            read = _read(connection, call, edge.max_frame_bytes, paced)
+
+            async def may_speak() -> bool:
+                await edge.meter.message(payer)
+                return not guest.refused.is_set()
+
+            read = _read(connection, call, edge.max_frame_bytes, may_speak)
             reading = tasks.spawn(read, name="reader")
             too_slow = tasks.spawn(outbox.overflowed.wait(), name="overflow")
             refused = tasks.spawn(guest.refused.wait(), name="guest")
             await asyncio.wait([reading, too_slow, refused], return_when=asyncio.FIRST_COMPLETED)
-            if refused.done():
+            if guest.refused.is_set():
                 outbox.discard()
                 await _show_out(call, guest)
             elif too_slow.done():
@@ -179,7 +187,7 @@ async def _report(error: Exception, send: Send) -> None:
 
 
 async def _read(
-    connection: Connection, call: Call, limit: int, paced: Callable[[], Awaitable[None]]
+    connection: Connection, call: Call, limit: int, may_speak: Callable[[], Awaitable[bool]]
 ) -> None:
     code, reason = 1006, ""
     try:
@@ -195,7 +203,8 @@ async def _read(
                 with suppress(OSError):
                     await _close(call.send, code, reason)
                 return
-            await paced()
+            if not await may_speak():
+                return
             await connection.receive(data)
     finally:
         await connection.close(code, reason)
