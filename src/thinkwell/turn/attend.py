@@ -1,8 +1,8 @@
 """Waiting for an attempt, which user code may hold for ever (DESIGN §8.16).
 
 The attempt has a task of its own. When a hook, the model or another function of the app ignores a
-stop or its limit, the attempt is lost: it is left behind in that code, and the turn ends without
-it.
+stop or its limit, the attempt is lost: it is left behind in that code, whatever else it ran is
+cancelled, and the turn ends without it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ async def attend(turn: RunningTurn, attempt: Coroutine[Any, Any, Ending]) -> End
 
     def lost(what: str, limit: float | None) -> None:
         if not over.done():
+            turn.lost = True
             turn.parts.bus.emit("hook:left_behind", request_id=turn.record.request_id, hook=what)
             over.set_result(_without(turn, what, limit))
 
@@ -50,6 +51,7 @@ async def attend(turn: RunningTurn, attempt: Coroutine[Any, Any, Ending]) -> End
         raise
     if ending is None:
         return await task
+    task.cancel()  # what it runs beside the code it is stuck in
     turn.parts.tasks.keep(task)
     return ending
 

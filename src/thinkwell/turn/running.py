@@ -71,6 +71,8 @@ class RunningTurn:
     """What of that its row says."""
     open_text: str | None = None
     """A text part left open by a crash, which the next text goes on with."""
+    lost = False
+    """Its attempt is left behind: whatever still comes of it is too late for the answer."""
     forgotten = False
     """What was answered could not be stored and was dropped."""
     stored = False
@@ -207,6 +209,8 @@ class RunningTurn:
         """Send one chunk: hooks see it, it joins the message and the log; the commit tells the
         clients.
         """
+        if self.lost:
+            return
         for transform in self.settings.transforms:
             with contained("transforms"):
                 transformed = transform(chunk)

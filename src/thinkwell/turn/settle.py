@@ -16,9 +16,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import (
-    AbortTurn,
     EmptyPromptError,
-    FailTurn,
     OwnershipLostError,
     SessionError,
     StoreError,
@@ -36,9 +34,7 @@ from thinkwell.journal.turns import (
     settle_turn,
     unreadable_turns,
 )
-from thinkwell.messages.chunks import Chunk, tool_error
 from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
-from thinkwell.messages.waiting import approved_calls
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
 from thinkwell.turn.classify import classify, error_context
@@ -54,8 +50,9 @@ from thinkwell.turn.ending import (
     TurnOutcome,
 )
 from thinkwell.turn.face import Parts
+from thinkwell.turn.leftovers import settle_leftovers
 from thinkwell.turn.running import RunningTurn
-from thinkwell.turn.step_result import has_content, has_result, step_blocks
+from thinkwell.turn.step_result import has_content, step_blocks
 
 log = logging.getLogger("thinkwell.turn")
 
@@ -74,7 +71,7 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     """Store how the turn ended and tell the clients. Never raises."""
     error, client_text = await _decide_error(turn, ending)
     try:
-        await _settle_leftovers(turn, ending)
+        await settle_leftovers(turn, ending)
         stored = await _store_end(turn, _end(turn, ending, (error, client_text)))
     except OwnershipLostError as failure:
         return await _end_elsewhere(turn, failure)
@@ -153,43 +150,6 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     trace = None if isinstance(ending.error, EmptyPromptError) else ending.error
     log.error("a turn failed", exc_info=trace, extra={"action": f"turn:{ending.stage}"})
     return error, SAFE_ERROR
-
-
-async def _settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
-    """No stored answer keeps a call without a result (spec/02 §7.10)."""
-    if isinstance(ending, Completed | Skipped) or turn.log.failure is not None:
-        return
-    begun = [part for part in approved_calls(turn.fold.message) if "preliminary" in part]
-    for part in (*begun, *turn.own_parts()):
-        if is_tool_part(part) and not has_result(part):
-            call_id: str = part["toolCallId"]
-            text = _leftover_text(ending, started=call_id in turn.claimed)
-            await _tell_leftover(
-                turn, tool_error(call_id, text), show=not isinstance(ending, Parked)
-            )
-
-
-def _leftover_text(ending: Ending, *, started: bool) -> str:
-    if isinstance(ending, Parked):
-        return "The process died while the turn ran. It is not known whether this call finished."
-    if started:
-        ended = "Stopped" if isinstance(ending, Aborted) else "The turn failed"
-        return f"{ended} while it ran. It is not known whether this call finished."
-    return (
-        "Stopped before it ran."
-        if isinstance(ending, Aborted)
-        else "The turn failed before it ran."
-    )
-
-
-async def _tell_leftover(turn: RunningTurn, chunk: Chunk, *, show: bool) -> None:
-    try:
-        if show:
-            await turn.show(chunk)
-    except (AbortTurn, FailTurn) as late:  # the turn has its ending: a hook cannot end it again
-        log.debug("a hook ended a turn that has ended: %r", late, extra={"action": "settle"})
-    turn.record_chunk(chunk)
-    turn.parts.commits.note(turn.log)
 
 
 def _tell_parked(turn: RunningTurn, ending: Parked) -> None:

@@ -31,9 +31,7 @@ from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.budget import tool_place
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.decisions import Named, name_approvers
-from thinkwell.journal.ledger import (
-    settle_call,
-)
+from thinkwell.journal.ledger import LATE, settle_call
 from thinkwell.messages.chunks import Chunk, tool_error, tool_output
 from thinkwell.messages.model_messages import ToolMessage, ToolResultContent
 from thinkwell.models.base import FinishReason
@@ -140,11 +138,13 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
                 tx,
                 turn.record,
                 call.call_id,
-                outcome=settled.outcome,
+                outcome=LATE if turn.lost else settled.outcome,
                 output=settled.output,
                 error=settled.error_text,
                 now=turn.parts.clock.now(),
             )
+        if turn.lost:
+            return
         for each in () if told else (*introduction(turn, call), chunk):
             turn.record_chunk(each)
         turn.parts.commits.note(turn.log)
@@ -153,7 +153,7 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
             await turn.parts.session.update(tx, turn.fold.message)
 
     await turn.parts.commits.insist(turn.parts.owner, store)
-    if call.approved:
+    if call.approved and not turn.lost:
         turn.parts.output.updated(turn.fold.message)
 
 

@@ -1,0 +1,172 @@
+"""What is left of an attempt that a hook does not let go: it writes and runs nothing more, the
+turn ends, and so does the process (DESIGN §8.15, §8.16).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from tests.turns.support import Stage, part_of, running, until_event, untyped
+from thinkwell import Think, tool
+from thinkwell.core.errors import AbortTurn
+from thinkwell.store.sqlite import SqliteStore
+from thinkwell.testing import call
+
+
+class Till(Think):
+    cancel_grace = 0.0
+    began: asyncio.Event
+    go_on: asyncio.Event
+    runs: ClassVar[int] = 0
+    stops: ClassVar[bool] = False
+
+    async def on_start(self) -> None:
+        self.began, self.go_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def quick(self) -> str:
+        """Does nothing."""
+        return "done"
+
+    @tool(effect="once")
+    async def pay(self) -> str:
+        """May not run twice."""
+        type(self).runs += 1
+        self.began.set()
+        await self.paying()
+        return "paid"
+
+    async def paying(self) -> None:
+        await self.go_on.wait()
+
+    async def hold(self) -> None:
+        while not self.go_on.is_set():
+            try:
+                await self.go_on.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async def before_turn(self, ctx: Any) -> None:
+        if type(self).stops:
+            raise AbortTurn("no more")
+
+
+async def rows(stage: Stage[Any], request_id: str) -> dict[str, Any]:
+    parts = untyped(stage)._turns.parts
+    fields = {"agent": parts.owner.agent_id, "turn": request_id}
+    found = await parts.store.fetch_all("calls_of_turn", fields)
+    return {row["tool_name"]: (row["status"], row["outcome"]) for row in found}
+
+
+async def until_alone(stage: Stage[Any]) -> None:
+    """Until nothing that was left behind runs any more."""
+    while untyped(stage)._turns.tasks.left_behind:
+        await asyncio.sleep(0.001)
+
+
+class TestCallsBesideAHookThatIsLeftBehind:
+    class Shop(Till):
+        time_limits: ClassVar[Any] = {"hook": 0.02}
+
+        async def after_tool_call(self, ctx: Any) -> None:
+            if ctx.tool_name == "quick":
+                await self.began.wait()
+                await self.hold()
+
+    async def test_a_call_that_still_ran_is_cancelled_and_its_outcome_stays_open(self):
+        self.Shop.runs = 0
+        both = [call("quick"), call("pay")]
+        async with running(self.Shop, both, [call("pay")], "refused") as stage:
+            result = await stage.agent.run("hi")
+            assert result.status == "error"
+            stored = await stage.answer()
+            assert "not known whether" in part_of(stored, "call-2")["errorText"]
+            stage.agent.go_on.set()
+            await until_alone(stage)
+            assert (await rows(stage, result.request_id))["pay"] == ("pending", None)
+            assert await stage.answer() == stored
+            assert (await stage.agent.run("again")).text == "refused"
+            assert self.Shop.runs == 1
+
+    async def test_a_result_on_its_way_to_the_ledger_is_recorded_as_late(self):
+        class Pays(self.Shop):
+            async def on_chunk(self, ctx: Any) -> None:
+                if ctx.chunk.get("output") == "paid":  # from here on the store takes its time
+                    await untyped(stage)._turns.parts.commits._one_at_a_time.acquire()
+
+            async def paying(self) -> None:
+                """Is done at once."""
+
+        both = [call("quick"), call("pay")]
+        async with running(Pays, both) as stage:
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await until_event(stage, "hook:left_behind")
+            untyped(stage)._turns.parts.commits._one_at_a_time.release()
+            result = await turn
+            assert (await rows(stage, result.request_id))["pay"] == ("settled", "late")
+            assert "not known whether" in part_of(await stage.answer(), "call-2")["errorText"]
+            stage.agent.go_on.set()
+            await until_alone(stage)
+
+
+class TestLeftoverResults:
+    """What `on_chunk` hears of calls that the end of a turn leaves without a result."""
+
+    class Hangs(Till):
+        async def on_chunk(self, ctx: Any) -> None:
+            if str(ctx.chunk["type"]).startswith("tool-output-"):
+                self.began.set()
+                await self.wait()
+
+        async def wait(self) -> None:
+            await self.go_on.wait()
+
+    class Deaf(Hangs):
+        async def wait(self) -> None:
+            await self.hold()
+
+    @pytest.mark.parametrize("cls", [Hangs, Deaf])
+    async def test_a_hook_that_hangs_on_them_does_not_keep_a_stopped_turn(self, cls: type[Hangs]):
+        async with running(cls, [call("quick")], "next") as stage:
+            turn = asyncio.ensure_future(stage.agent.run("hi"))
+            await stage.agent.began.wait()
+            await stage.agent.cancel_chat()
+            assert (await turn).status == "aborted"
+            assert "Stopped while it ran" in part_of(await stage.answer())["errorText"]
+            stage.agent.go_on.set()
+            await until_alone(stage)
+
+    async def test_a_hook_that_fails_on_them_under_strict_hooks_leaves_the_answer(self):
+        class Strict(Till):
+            strict_hooks = True
+
+            async def before_tool_call(self, ctx: Any) -> None:
+                raise ValueError("no tools")
+
+            async def on_chunk(self, ctx: Any) -> None:
+                if ctx.chunk["type"] == "tool-output-error":
+                    raise ValueError("no chunks")
+
+        async with running(Strict, [call("quick")]) as stage:
+            result = await stage.agent.run("hi")
+            assert (result.status, "no tools" in (result.error or "")) == ("error", True)
+            assert part_of(await stage.answer())["state"] == "output-error"
+
+    async def test_a_call_that_an_earlier_attempt_began_is_not_said_to_have_never_run(
+        self, tmp_path: Path
+    ):
+        Till.runs, path = 0, str(tmp_path / "till.db")
+        async with running(Till, [call("pay")], store=SqliteStore(path), drain=0.0) as stage:
+            await stage.agent.submit("hi")
+            await stage.agent.began.wait()
+        Till.stops = True
+        try:
+            async with running(Till, store=SqliteStore(path)) as stage:
+                await untyped(stage)._turns.wait_until_idle()
+                assert "not known whether" in part_of(await stage.answer())["errorText"]
+        finally:
+            Till.stops = False
