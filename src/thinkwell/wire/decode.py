@@ -75,6 +75,8 @@ def _too_large(data: str, reason: str) -> Pieces[Frame]:
     """A frame that is not read: whoever waits for an answer to it gets one of its kind."""
     named = yield from parse_names(data)
     match named.get("type"), named.get("id"), named.get("toolCallId"):
+        case "cf_agent_use_chat_request", str(request_id), _:
+            return BadChatRequest(request_id, f"The chat request is too large: {reason}.")
         case "rpc", str(call_id), _:
             return BadCall(call_id, f"The call is too large: {reason}.")
         case "cf_agent_state", _, _:
@@ -98,7 +100,7 @@ def _chat_request(frame: dict[str, Any], stored: Container[str] | None) -> Piece
     if options.get("method") != "POST":
         return BadChatRequest(None, "Only POST starts a turn.")
     text = options.get("body")
-    if not isinstance(text, str) or not text:
+    if not isinstance(text, str | bytes) or not text:
         return BadChatRequest(request_id, "The chat request has no body.")
     try:
         value = yield from parse_body(text, stored)

@@ -20,6 +20,7 @@ from thinkwell.wire.client_json import (
     MAX_OBJECTS,
     MAX_SAID,
     NOT_READ,
+    SHORT,
     TooLargeError,
     parse_body,
     parse_client_json,
@@ -102,6 +103,18 @@ class TestALongConversation:
     def test_one_huge_answer_at_the_end_is_read_in_pieces_too(self):
         huge = frame(json.dumps({"messages": [message(1, text="x" * 2_000_000)]}))
         assert pieces(decode_in_pieces(huge)) > 8
+
+    @given(st.lists(st.sampled_from([",", '"', "\\", "ä", "漢", "😀", "\n", "\\u0041", "x"])))
+    def test_wherever_it_is_cut_the_text_stays_the_same(self, letters):
+        note = "".join(letters) * 3 + "," + "".join(reversed(letters))
+        body = json.dumps({"messages": [], "note": note, "more": "y" * SHORT})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(client_json, "PIECE", 3)
+            for ascii_only in (True, False):
+                sent = stdlib_json.loads(frame(body))
+                request = decode_frame(stdlib_json.dumps(sent, ensure_ascii=ascii_only))
+                assert isinstance(request, ChatRequest)
+                assert request.body["note"] == note
 
     async def test_it_is_the_same_frame_at_once_and_in_pieces(self):
         text = frame(json.dumps({"messages": self.LIST, "note": "hm"}))
