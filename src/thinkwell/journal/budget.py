@@ -129,9 +129,7 @@ def _died_at(incident: Incident, found: Found) -> Sequence[str]:
 def _count(deaths: Mapping[str, int], place: str, *, moved: bool) -> int:
     """How often in a row the process has died here, the last time included."""
     before = deaths.get(place, deaths.get(UNKNOWN, 0))
-    if place.startswith("tool:"):
-        return before + 1  # whatever else came meanwhile, its own preliminary results included
-    if moved:
+    if moved:  # parallel calls and words count; preliminary results are no progress
         return 0 if place == MODEL else 1  # a call that brought text is not the call without it
     return before + 1
 
