@@ -161,6 +161,7 @@ class GroupCommit:
 
     async def _probe(self) -> None:
         """A write that is large enough to prove something, undone in the same transaction."""
+        self._store.check()
         async with self._one_at_a_time:
             async with self._store.transaction() as tx:
                 await self._check_owners(tx, None)

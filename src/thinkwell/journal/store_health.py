@@ -102,9 +102,8 @@ class StoreHealth:
         except StoreUnavailableError as error:
             self.problem = error
             return
-        except StoreError:  # closed, say: whoever waits is about to be stopped
+        except StoreError:  # it answers: whoever waits tries, and hears of an error of its own
             log.exception("a probe of the store failed", extra={"action": "store:probe"})
-            return
         self._takes_writes = True
         if not self._waiting:
             self._recovered()

@@ -31,10 +31,11 @@ class FileIdentity:
             what = "deleted"
         except OSError as error:
             raise StoreUnavailableError(
-                f"the database file cannot be reached: {error.strerror}"
+                f"the file {os.path.basename(self._path)} cannot be reached: {error.strerror}"
             ) from error
         raise StoreUnavailableError(
-            f"the database file was {what} while it was in use; put the file back, or restart"
+            f"the file {os.path.basename(self._path)} was {what} while it was in use; "
+            "put it back, or restart"
         )
 
 

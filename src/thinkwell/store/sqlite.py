@@ -44,7 +44,7 @@ class SqliteStore:
         self._durability: Durability = durability
         self._link: SqliteLink | None = None
         self._lock: FileLock | None = None
-        self._identity: FileIdentity | None = None
+        self._files: tuple[FileIdentity, ...] = ()
         self._checkpointer: Checkpointer | None = None
         self._committer: WorkerThread | None = None
         self._reader: WorkerThread | None = None
@@ -75,7 +75,7 @@ class SqliteStore:
         async with link.lock:
             if self._link is None:
                 return
-            self._link = self._identity = None
+            self._link, self._files = None, ()
             try:
                 await self._stop_threads()
             finally:
@@ -83,9 +83,11 @@ class SqliteStore:
                 self._release()
 
     def check(self) -> None:
-        """Raise if the file was deleted or replaced: what is written now would be lost."""
-        if self._identity is not None:
-            self._identity.check()
+        """Raise if the file, or the log with the last commits beside it, was deleted or replaced:
+        what is written now would be lost.
+        """
+        for file in self._files:
+            file.check()
 
     def transaction(self) -> SqliteTransaction:
         """A write transaction: commits when the block ends, rolls back when the block raises."""
@@ -176,9 +178,12 @@ class SqliteStore:
             self._link = SqliteLink(connection, queries, lambda: None)
             return
         checkpointer = Checkpointer(self._path, self._connect_file)
-        self._identity = FileIdentity(self._path)
-        self._link = SqliteLink(connection, queries, checkpointer.look, self.check)
+        # The log is there from the first read on, and stays the same file while it is in use.
+        log = self._path.with_name(self._path.name + "-wal")
+        database, *_ = self._files = tuple(map(FileIdentity, (self._path, log)))
+        self._link = SqliteLink(connection, queries, checkpointer.look, database.check)
         checkpointer.start(self._link.lock)
+        checkpointer.empty_soon()  # a log that a crash left may hold what a clear had erased
         self._checkpointer = checkpointer
         self._reader = WorkerThread("thinkwell-read")
         if self._durability == "power":

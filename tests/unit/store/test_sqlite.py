@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from thinkwell.core.errors import StoreError, StoreLockedError
+from thinkwell.core.errors import StoreError, StoreLockedError, StoreUnavailableError
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.store.sqlite_checkpoint import Checkpointer
 from thinkwell.store.sqlite_link import COMMITS_BETWEEN_REPORTS
@@ -213,3 +215,35 @@ class TestWorkerThread:
 async def fill(store):
     for number in range(40):
         await write_agent(store, f"{number}-" + "x" * 2000)
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal"])
+async def test_a_deleted_file_is_noticed_and_so_is_its_log(tmp_path: Path, suffix: str):
+    """The log holds the last commits: without a name it is lost with the process (DESIGN §8.17)."""
+    store = SqliteStore(tmp_path / "x.db")
+    await store.open()
+    store.check()
+    (tmp_path / f"x.db{suffix}").unlink()
+    with pytest.raises(StoreUnavailableError, match=f"x.db{suffix} was deleted"):
+        store.check()
+    await store.close()
+
+
+async def test_a_log_that_a_crash_left_is_emptied_after_the_start(tmp_path: Path):
+    """It may hold what a clear had erased from the tables."""
+    crashed, later = tmp_path / "crashed.db", tmp_path / "later.db"
+    store = SqliteStore(crashed)
+    await store.open()
+    async with store.transaction() as tx:
+        await tx.execute("write_probe", {"body": "secret"})
+        await tx.execute("erase_probe", {})
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{crashed}{suffix}", f"{later}{suffix}")
+    await store.close()
+    log = later.with_name("later.db-wal")
+    assert log.stat().st_size > 0
+    again = SqliteStore(later)
+    await again.open()
+    while log.stat().st_size > 0:
+        await asyncio.sleep(0.01)
+    await again.close()
