@@ -177,8 +177,16 @@ class TestStop:
             assert text_of((await client.stored())[1]) == "one "
 
     async def test_with_nothing_to_stop_it_does_nothing(self):
-        async with talking() as client:
+        asked: list[tuple[str, str | None]] = []
+
+        class Asking(Guide):
+            def authorize(self, action: Any, principal: Any, subject: Any) -> bool:
+                asked.append((action, subject.request_id))
+                return True
+
+        async with talking(cls=Asking) as client:
             assert (await client.post("chat/stop")).status == 204
+        assert asked == [("cancel", None)]
 
 
 class TestBusy:

@@ -167,7 +167,7 @@ async def demand_cancel(turns: Turns, request_id: str, asker: Asker) -> None:
     record = next((t.record for t in turns.tickets() if t.record.request_id == request_id), None)
     subject = Subject(
         read_only=asker.read_only,
-        request_id=request_id,
+        request_id=request_id or None,
         asker=None if record is None else record.principal,
     )
     await demand(turns.parts.agent_ref, "cancel", asker.principal, subject)

@@ -26,7 +26,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     asker: Principal | None = None
     """Whose turn it is about (answer, approve, cancel); None if nobody was known then."""
     request_id: str | None = None
-    """The turn (send, edit, cancel)."""
+    """The turn (send, edit, cancel), the one whose call waits (answer, approve); None if it has no
+    id yet (`POST run`), or if there is nothing to stop.
+    """
     message_id: str | None = None
     """The message: the client's newest (send, edit), the one that waits (answer, approve), the
     branch's (branch).

@@ -56,8 +56,8 @@ class App:
         on_before_request: The same for plain requests.
         allowed_origins: Pages of other sites that may open sockets and send requests that change
             something, e.g. `https://example.com`.
-        allowed_hosts: The names this server answers to. None: any, but without `auth` only the
-            names of this machine; `["*"]`: any.
+        allowed_hosts: The names this server answers to. None: any, but without `auth` only
+            localhost, 127.0.0.1 and ::1; `["*"]`: any.
         max_frame_bytes: The largest WebSocket message a client may send.
         max_body_bytes: The largest body of a request.
         drain_timeout: Seconds a stop may take, however busy the agents are.
