@@ -20,6 +20,7 @@ from tests.cli.commands import COMMAND, environment
 from tests.crash.client import client_of
 from tests.crash.evidence import settled, stored_messages, turn_of
 from tests.crash.process import Server, World, until
+from thinkwell import Think
 from thinkwell.host.control import Control, socket_of
 from thinkwell.host.host import Host
 from thinkwell.store.read_only import ReadOnlySqlite
@@ -246,7 +247,9 @@ class TestTheSocket:
         await host.start()
         control = Control(host, tmp_path / "x.db", stop=lambda: None)
         await control.start()
-        for line in (b"\n", b"[1]\n", b"\xff\xfe\n", b'{"do": "explode"}\n', b'{"do": "retry"}\n'):
+        wrong = (b"", b"[1]", b"\xff\xfe", b'{"do": "explode"}', b'{"do": "retry"}')
+        for text in (*wrong, b"[" * 60_000, b'{"do": "' + b"x" * 70_000 + b'"}'):
+            line = text + b"\n"
             reader, writer = await asyncio.open_unix_connection(socket_of(tmp_path / "x.db"))
             writer.write(line)
             assert json.loads(await reader.readline())["ok"] is False
@@ -254,6 +257,23 @@ class TestTheSocket:
             await writer.wait_closed()
         await control.close()
         await host.stop()
+
+    async def test_asking_for_a_turn_of_an_unknown_agent_makes_none(self, tmp_path: Path):
+        host = Host([Think], SqliteStore(tmp_path / "x.db"))
+        await host.start()
+        control = Control(host, tmp_path / "x.db", stop=lambda: None)
+        await control.start()
+        for do in ("cancel", "retry"):
+            reader, writer = await asyncio.open_unix_connection(socket_of(tmp_path / "x.db"))
+            request = {"do": do, "agent": f"{Think.agent_class}/typo", "turn": "t1"}
+            writer.write(json.dumps(request).encode() + b"\n")
+            await reader.readline()
+            writer.close()
+            await writer.wait_closed()
+        await control.close()
+        await host.stop()
+        with ReadOnlySqlite(tmp_path / "x.db") as left:
+            assert left.fetch_all("list_agents", {"after": "", "limit": 5}) == []
 
     async def test_a_stop_is_planned_even_if_the_program_just_ends(self, tmp_path: Path):
         host = Host([], SqliteStore(tmp_path / "x.db"))

@@ -15,6 +15,7 @@ from tests.turns.support import Client, Stage, name_of, running
 from thinkwell import Think, tool
 from thinkwell.agent.intake import read_policy
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.principal import Principal
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of, user_message
 from thinkwell.store.sqlite import SqliteStore
@@ -100,6 +101,28 @@ class TestPolicies:
             assert [text_of(m) for m in other.transcript()] == ["u1", "u2", "u3"]
             gate.open()
             await idle(stage)
+
+    @pytest.mark.parametrize(
+        "policy", ["latest", "merge", {"strategy": "debounce", "debounce_ms": 30}]
+    )
+    async def test_nobodys_question_becomes_part_of_somebody_elses_turn(self, policy: Any):
+        gate = pause()
+        async with running(agent_with(policy), [text("a1"), gate], "a2", "a4") as stage:
+            ann = await stage.connect("a", principal=Principal(id="ann"))
+            sam = await stage.connect("s", principal=Principal(id="sam"))
+            await ann.ask("u1", "q1")
+            await gate.reached()
+            await sam.ask("u2", "q2")
+            await ann.ask("u3", "q3")
+            await ann.ask("u4", "q4")
+            gate.open()
+            await idle(stage)
+            assert await texts(stage) == ["u1", "a1", "u2", "a2", "u3", "u4", "a4"]
+            asked = {q: await find(stage, q) for q in ("q2", "q4")}
+            assert {q: r and r.principal and r.principal.id for q, r in asked.items()} == {
+                "q2": "sam",
+                "q4": "ann",
+            }
 
     async def test_case_29_debounce_runs_the_last_one_after_a_quiet_time(self):
         gate = pause()

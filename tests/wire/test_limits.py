@@ -13,6 +13,7 @@ from tests.wire.client import PATIENCE
 from tests.wire.room import Chat, Room, room
 from thinkwell import Limits, Principal
 from thinkwell.core.limits import payer_of
+from thinkwell.messages.message import user_message
 from thinkwell.server.meter import Meter, Pace
 from thinkwell.testing import pause
 
@@ -23,6 +24,11 @@ def who(request: Any, route: Any) -> str:
 
 class Board(Chat, name="chat"):
     initial_state = {"n": 0}
+
+
+class Exhibit(Board, name="chat"):
+    def should_request_be_readonly(self, request: Any) -> bool:
+        return True
 
 
 def agents_in(path: Path) -> list[str]:
@@ -44,6 +50,30 @@ class TestLookingMakesNoAgent:
             status, text = await r.browser.get(f"{r.path}/{path}")
             assert status in (200, 204, 404)
             assert path != "get-messages" or text == "[]"
+            assert agents_in(store) == []
+
+    @pytest.mark.parametrize("path", ["chat", "chat/stop", "run", "get-messages", "nothing"])
+    async def test_a_post_of_one_who_may_only_look_makes_none(self, tmp_path: Path, path: str):
+        store = tmp_path / "x.db"
+        async with room(cls=Exhibit, store=store) as r:
+            chat = {"messages": [user_message("u", "hi")]}
+            body = {"input": "hi"} if path == "run" else chat
+            assert (await post(r, f"{r.path}/{path}", body))[0] in (200, 403, 404)
+            assert agents_in(store) == []
+
+    async def test_a_post_that_is_accepted_makes_one(self, tmp_path: Path):
+        store = tmp_path / "x.db"
+        async with room("Hello", cls=Board, store=store) as r:
+            assert (await post(r, f"{r.path}/run", {"input": "hi"}))[0] == 200
+            assert agents_in(store) == ["chat/x"]
+
+    async def test_a_cancel_of_nothing_makes_none(self, tmp_path: Path):
+        store = tmp_path / "x.db"
+        async with room("Hello", cls=Board, store=store) as r:
+            tab = await r.tab()
+            await tab.send(type="cf_agent_chat_request_cancel", id="q9")
+            await tab.send(type="rpc", id="r", method="none", args=[])
+            await tab.expect("rpc", id="r")
             assert agents_in(store) == []
 
     async def test_a_socket_makes_one_when_it_says_something(self, tmp_path: Path):

@@ -92,7 +92,7 @@ async def accept_chat(
     await report_copies(turns, asked.messages, asker.principal)
     async with turns.intake:  # two tabs at once: the second sees the first in line
         regenerate = asked.trigger == "regenerate-message" and sent.ids
-        plan = Plan() if regenerate else turns.plan(policy)
+        plan = Plan() if regenerate else turns.plan(policy, asker.principal)
         if plan.drop:
             return None
         request = TurnRequest(

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.principal import Principal
 from thinkwell.turn.admission import CHAT_TRIGGERS
 from thinkwell.turn.ticket import Ticket
 
@@ -54,7 +55,9 @@ def read_policy(value: str | Mapping[str, Any]) -> Policy:
     return Policy(strategy, (wait if valid else DEBOUNCE_MS) / 1000)
 
 
-def plan_intake(policy: Policy, line: Sequence[Ticket], now: float) -> Plan:
+def plan_intake(
+    policy: Policy, line: Sequence[Ticket], now: float, principal: Principal | None = None
+) -> Plan:
     """Decide about an input that arrives while `line` is not empty.
 
     The first in line runs, or is about to: only a debounced turn waits there.
@@ -69,17 +72,26 @@ def plan_intake(policy: Policy, line: Sequence[Ticket], now: float) -> Plan:
         case "steer":
             return Plan(steer=True)
         case "latest" | "merge":
-            return Plan(supersedes=_overlapping(line))
+            return Plan(supersedes=_overlapping(line, principal))
         case "debounce":
-            return Plan(supersedes=_overlapping(line), not_before=now + policy.debounce)
+            mine = _overlapping(line, principal)
+            return Plan(supersedes=mine, not_before=now + policy.debounce)
 
 
-def _overlapping(line: Sequence[Ticket]) -> tuple[Ticket, ...]:
-    """Submits that came while another turn was there. A regenerate keeps its place."""
+def _overlapping(line: Sequence[Ticket], principal: Principal | None) -> tuple[Ticket, ...]:
+    """Submits of a principal that came while another turn was there. A regenerate keeps its place.
+
+    Nobody's question becomes part of somebody else's turn: it would run with their rights.
+    """
     return tuple(
         ticket
         for place, ticket in enumerate(line)
         if ticket.record.trigger in CHAT_TRIGGERS
         and ticket.record.branch_from is None
+        and _same(ticket.record.principal, principal)
         and (place > 0 or ticket.record.not_before is not None)
     )
+
+
+def _same(one: Principal | None, other: Principal | None) -> bool:
+    return (one and one.id) == (other and other.id)

@@ -24,6 +24,7 @@ from thinkwell.agent.telling import Telling
 from thinkwell.agent.transcript import encoded_transcript
 from thinkwell.core.errors import HostClosedError, StoreUnavailableError, TurnChainError
 from thinkwell.core.ids import new_id
+from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.crash_points import crash_here
@@ -158,9 +159,9 @@ class Turns:
                 self._queue.remove(ticket)
                 await self._end_unrun(ticket, "superseded")
 
-    def plan(self, policy: Policy) -> Plan:
-        """What to do with a submit that arrives now."""
-        return plan_intake(policy, self._line(), self.parts.clock.now())
+    def plan(self, policy: Policy, principal: Principal | None) -> Plan:
+        """What to do with a submit of that principal that arrives now."""
+        return plan_intake(policy, self._line(), self.parts.clock.now(), principal)
 
     def _line(self) -> list[Ticket]:
         """The running and waiting turns of this generation: a clear makes the others stale."""
@@ -203,12 +204,12 @@ class Turns:
         return await run_to_the_end(self._cancel(request_id, reason))
 
     async def _cancel(self, request_id: str, reason: str) -> bool:
-        parts = self.parts
-        ticket = self._queue.find(request_id)
+        ticket, owner = self._queue.find(request_id), self.parts.owner
         try:
-            stopped = await parts.commits.run(
-                parts.owner,
-                lambda tx: request_cancel(tx, parts.owner.agent_id, request_id, reason),
+            if ticket is None and await self.find(request_id) is None:
+                return False  # there is nothing to write down, and maybe no agent yet
+            stopped = await self.parts.commits.run(
+                owner, lambda tx: request_cancel(tx, owner.agent_id, request_id, reason)
             )
         except StoreUnavailableError:  # it stops all the same, and its end is stored when it can be
             stopped = ticket is not None

@@ -140,8 +140,8 @@ class Control:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             try:
-                request = _read(await reader.readline())
-                stops = request.get("do") == "stop"
+                request = await _read(reader)
+                stops = request is not None and request.get("do") == "stop"
                 answer = {"ok": True, "pid": os.getpid()} if stops else await self._do(request)
                 writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
@@ -152,7 +152,9 @@ class Control:
             finally:
                 writer.close()
 
-    async def _do(self, request: Answer) -> Answer:
+    async def _do(self, request: Answer | None) -> Answer:
+        if request is None:
+            return _refusal(f"Send one JSON object in a line of at most {LONGEST_REQUEST} bytes.")
         verb = self._verbs.get(str(request.get("do")))
         if verb is None:
             return _refusal(f"This server does not know {request.get('do')!r}.")
@@ -170,25 +172,26 @@ class Control:
     async def _retry(self, request: Answer) -> Answer:
         address, turn = _address(request), str(request["turn"])
         slept = self._host.start_again(address)
-        activation = await self._host.agent(address)
+        activation = await self._host.agent(address, create=False)
         with activation.in_use():
             if slept and await activation.goes_on(turn):
                 return {"turn": turn}
             return {"turn": await activation.retry_turn(turn)}
 
     async def _cancel(self, request: Answer) -> Answer:
-        activation = await self._host.agent(_address(request))
+        activation = await self._host.agent(_address(request), create=False)
         with activation.in_use():
             stopped = await activation.cancel_turn(str(request["turn"]), STOPPED_BY_HAND)
         return {"stopped": stopped}
 
 
-def _read(line: bytes) -> Answer:
+async def _read(reader: asyncio.StreamReader) -> Answer | None:
+    """What is asked for; None if nobody can read it."""
     try:
-        request = json.loads(line)
-    except ValueError:
-        return {}
-    return cast("Answer", request) if isinstance(request, dict) else {}
+        request = json.loads(await reader.readline())
+    except (ValueError, RecursionError):  # too long is a ValueError too
+        return None
+    return cast("Answer", request) if isinstance(request, dict) else None
 
 
 def _refusal(text: str) -> Answer:

@@ -146,6 +146,7 @@ class App:
             self._control = await control_of(host, database_file(self.store))
             self._host, self._client = host, host.client()
             self._edge = self._make_edge(self._client)
+            self._drain_by = None
             self._phase = "running"
 
     async def stop(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import aiohttp
@@ -13,7 +14,7 @@ from tests.unit.server.fakes import AsgiClient
 from tests.wire.serving import serving
 from thinkwell import App, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError
-from thinkwell.testing import ScriptedModel
+from thinkwell.testing import ScriptedModel, pause, text
 
 
 class Echo(Think):
@@ -75,6 +76,28 @@ class TestWithoutAServer:
         async with make_app() as app:
             kinds = [chunk["type"] async for chunk in app.agent(Echo).stream("hi")]
         assert (kinds[0], kinds[-1]) == ("start", "finish")
+
+    async def test_one_that_is_started_again_drains_as_long_as_the_first_time(self):
+        gate = pause()
+
+        class Slow(Think):
+            def get_model(self):
+                return ScriptedModel([[gate, text("done")]])
+
+        app = App(agents=[Slow], store="sqlite://:memory:", drain_timeout=0.0)
+        await app.start()
+        app.begin_drain()
+        await app.stop()
+        app.drain_timeout = 10.0
+        await app.start()
+        answer = asyncio.ensure_future(app.agent(Slow).run("hi"))
+        await gate.reached()
+        stopping = asyncio.ensure_future(app.stop())
+        while app._host is not None:  # pyright: ignore[reportPrivateUsage]
+            await asyncio.sleep(0)
+        gate.open()
+        assert (await answer).text == "done"
+        await stopping
 
     async def test_a_call_before_the_start_says_how_to_start(self):
         with pytest.raises(HostClosedError, match="async with app"):
