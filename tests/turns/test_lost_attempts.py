@@ -32,6 +32,13 @@ class Till(Think):
         """Does nothing."""
         return "done"
 
+    @tool
+    async def holds(self) -> str:
+        """Ignores every cancel."""
+        self.began.set()
+        await self.hold()
+        return "done after all"
+
     @tool(effect="once")
     async def pay(self) -> str:
         """May not run twice."""
@@ -170,3 +177,35 @@ class TestLeftoverResults:
                 assert "not known whether" in part_of(await stage.answer())["errorText"]
         finally:
             Till.stops = False
+
+
+async def test_a_deaf_tool_cut_by_the_limit_of_the_turn_is_left_behind_and_recorded_as_late():
+    class Limited(Till):
+        time_limits: ClassVar[Any] = {"total": 0.02}
+
+    async with running(Limited, [call("holds")]) as stage:
+        result = await stage.agent.run("hi")
+        assert (result.status, len(stage.fields("tool:left_behind"))) == ("error", 1)
+        assert untyped(stage)._turns.tasks.left_behind == 1
+        stage.agent.go_on.set()
+        await until_event(stage, "tool:ended_late")
+        assert (await rows(stage, result.request_id))["holds"] == ("settled", "late")
+
+
+class TestTheEndOfTheHost:
+    @pytest.mark.parametrize("event", ["before_turn", "after_tool_call", "on_chat_done", "tool"])
+    async def test_no_task_that_ignores_its_cancel_keeps_the_event_loop(self, event: str):
+        before = asyncio.all_tasks()
+        steps = [call("holds" if event == "tool" else "quick")], "ok"
+        async with running(Till, *steps, drain=0.1) as stage:
+
+            async def holds(_: Any) -> None:
+                stage.agent.began.set()
+                await stage.agent.hold()
+
+            if event != "tool":
+                untyped(stage).add_hook(event, holds)
+            await stage.agent.submit("hi")
+            await stage.agent.began.wait()
+        assert asyncio.all_tasks() <= before
+        stage.agent.go_on.set()

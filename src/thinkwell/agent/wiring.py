@@ -203,7 +203,7 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
         made.hooks,
         around.bus,
         strict=agent.strict_hooks,
-        limits=HookLimits(hook=limits.hook, grace=agent.cancel_grace, keep=turns.tasks.keep),
+        limits=HookLimits(hook=limits.hook, grace=agent.cancel_grace, owner=turns.tasks),
     )
     turns.live.watchers.emptied = partial(forget_transcript, agent.session)
     turns.wire(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar
@@ -22,6 +22,9 @@ CLOSING = 2.0
 """Seconds that closing waits for tasks that were cancelled."""
 UNWIND = 0.5
 """Seconds that a cancelled task has at least to run its `finally` blocks and end."""
+
+
+_forsaken: set[asyncio.Task[Any]] = set()
 
 
 def is_cancelled() -> bool:
@@ -53,14 +56,21 @@ async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-async def run_together(*works: Coroutine[Any, Any, None]) -> None:
+async def run_together(
+    *works: Coroutine[Any, Any, None], name: str = "", owner: TaskOwner | None = None
+) -> None:
     """Run all of `works` beside each other; if one fails, stop the others and raise its error.
+
+    If the `owner` closes, they keep nobody waiting.
 
     Not a `TaskGroup`: before Python 3.13 that leaves its own task marked as cancelled when a child
     fails, and `is_cancelled` would be wrong from then on.
     """
     loop = asyncio.get_running_loop()
-    tasks = [loop.create_task(work) for work in works]
+    tasks = [loop.create_task(work, name=name or None) for work in works]
+    if owner is not None:
+        for task in tasks:
+            owner.adopt(task)
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
@@ -90,13 +100,20 @@ async def run_apart(
     stop: asyncio.Future[Any] | None = None,
     limit: float | None = None,
     grace: float = 0.0,
+    owner: TaskOwner | None = None,
+    left: Callable[[asyncio.Task[Any]], None] | None = None,
 ) -> T:
     """Run `work` in a task of its own that can be left behind.
 
     When `stop` is done, `grace` seconds later, or after `limit` seconds it is cancelled; it then
     raises `StoppedError`, or `LeftBehindError` if it has not ended after another `grace` seconds.
+    A cancelled caller hears of nothing but that: work that then goes on is handed to `left`, else
+    kept by the `owner`. If the owner closes, it keeps nobody waiting.
     """
     task = asyncio.get_running_loop().create_task(work, name=name)
+    if owner is not None:
+        owner.adopt(task)
+        left = left or owner.keep
     try:
         waits = {task} if stop is None else {task, stop}
         await asyncio.wait(waits, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
@@ -105,9 +122,8 @@ async def run_apart(
         if not task.done() and not await _cancelled(task, grace):
             raise LeftBehindError(task)
     except asyncio.CancelledError:
-        if not await _cancelled(task, 0.0):
-            log.warning("%s did not end and is left behind", name, extra=FIELDS)
-            forsake(task)
+        if not await _cancelled(task, grace):
+            (left or _leave)(task)
         raise
     if task.cancelled():
         raise StoppedError
@@ -122,12 +138,19 @@ async def _cancelled(task: asyncio.Task[Any], grace: float) -> bool:
     return task.done()
 
 
+def _leave(task: asyncio.Task[Any]) -> None:
+    log.warning("%s did not end and is left behind", task.get_name(), extra=FIELDS)
+    forsake(task)
+
+
 def forsake(task: asyncio.Task[Any]) -> None:
     """Hide a task that will not end from `asyncio.run`, which would wait for it for ever.
 
     asyncio has no public way to do so. A Python without these two names waits, and complains at the
     end: a server still ends in time, because its stop has a limit of its own (`cli/ending.py`).
     """
+    _forsaken.add(task)  # collected while it waits, it would run its `finally` blocks anywhere
+    task.add_done_callback(_forsaken.discard)
     unregister = getattr(asyncio.tasks, "_unregister_task", None)
     if unregister is None:
         log.warning("this Python cannot leave %s behind", task.get_name(), extra=FIELDS)
@@ -144,6 +167,8 @@ class TaskOwner:
         self._name = name
         self._tasks: set[asyncio.Task[Any]] = set()
         self._left: set[asyncio.Task[Any]] = set()
+        self._adopted: set[asyncio.Task[Any]] = set()
+        self.closed = False
 
     def spawn(
         self, work: Coroutine[Any, Any, T], *, name: str, context: Context | None = None
@@ -177,18 +202,27 @@ class TaskOwner:
             "%s ignores that it was cancelled and is left behind", task.get_name(), extra=FIELDS
         )
 
+    def adopt(self, task: asyncio.Task[Any]) -> None:
+        """Know a task that another one here started and waits for.
+
+        Closing leaves it to that one to cancel it, so that it is cancelled once; but if it has not
+        ended then, it is left behind too.
+        """
+        self._adopted.add(task)
+        task.add_done_callback(self._adopted.discard)
+
     async def close(self, within: float = CLOSING) -> None:
         """Cancel what still runs and wait until it is gone; leave what ignores that."""
+        self.closed = True
         current = asyncio.current_task()
         tasks = [task for task in self._tasks if task is not current]
         for task in tasks:
             task.cancel()
-        if not tasks:
-            return
-        _, late = await asyncio.wait(tasks, timeout=within)
-        for task in late:
-            log.warning("%s did not end and is left behind", task.get_name(), extra=FIELDS)
-            forsake(task)
+        if tasks:
+            await asyncio.wait(tasks, timeout=within)
+        for task in {*tasks, *self._adopted} - {current}:
+            if not task.done():
+                _leave(task)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

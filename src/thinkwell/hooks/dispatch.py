@@ -8,7 +8,6 @@ it too (`HookFailedError`). The registry knows who; this file knows how; `answer
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from types import MappingProxyType
@@ -19,7 +18,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError, UserCodeError
-from thinkwell.core.tasks import LeftBehindError, StoppedError, forsake, run_apart
+from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, run_apart
 from thinkwell.core.user_code import as_exception, contained
 from thinkwell.core.visits import visit
 from thinkwell.hooks.answers import (
@@ -74,11 +73,11 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 class HookLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a hook of the end may take, and who keeps one that ignores it."""
+    """How long a hook of the end may take, and who owns it."""
 
     hook: float | None = None
     grace: float = 0.0
-    keep: Callable[[asyncio.Task[Any]], None] = forsake
+    owner: TaskOwner = msgspec.field(default_factory=lambda: TaskOwner("hooks"))
 
 
 class Hooks:
@@ -279,13 +278,15 @@ class Hooks:
     async def _apart(self, hook: Hook, answer: Awaitable[object]) -> object:
         """Wait for a hook of the end: nobody could go on in its place, so it has its own task."""
         limit = self._limits.hook if hook.timeout is None else hook.timeout
-        grace = self._limits.grace
+        grace, owner = self._limits.grace, self._limits.owner
         try:
-            return await run_apart(_awaited(hook, answer), name=hook.name, limit=limit, grace=grace)
+            return await run_apart(
+                _awaited(hook, answer), name=hook.name, limit=limit, grace=grace, owner=owner
+            )
         except StoppedError:
             ignores = ""
         except LeftBehindError as left:
-            self._limits.keep(left.task)
+            owner.keep(left.task)
             ignores = " and is left behind"
         raise TimeoutError(f"{hook.name} took longer than {limit:g} seconds{ignores}.")
 

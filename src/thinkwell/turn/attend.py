@@ -43,6 +43,7 @@ async def attend(turn: RunningTurn, attempt: Coroutine[Any, Any, Ending]) -> End
     token = current_guard.set(guard)
     task = loop.create_task(attempt, name=f"turn {turn.record.request_id}")
     current_guard.reset(token)
+    turn.parts.tasks.adopt(task)
     task.add_done_callback(ended)
     try:
         ending = await over

@@ -67,6 +67,7 @@ async def _show_leftovers(turn: RunningTurn, chunks: Sequence[Chunk]) -> None:
                 stop=stop,
                 limit=turn.settings.limits.hook,
                 grace=grace,
+                owner=parts.tasks,
             )
     except StoppedError:
         log.warning("on_chunk took too long at the end of a turn", extra={"action": "settle"})

@@ -78,11 +78,12 @@ async def run_tool_calls(
                 else:
                     await _refuse(turn, step, call, reason)
 
+    name, owner = f"tool calls of {turn.record.request_id}", turn.parts.tasks
     if turn.settings.tool_execution == "sequential":
         for call in waiting:
-            await run_together(chain(call))
+            await run_together(chain(call), name=name, owner=owner)
     else:
-        await run_together(*(chain(call) for call in waiting))
+        await run_together(*(chain(call) for call in waiting), name=name, owner=owner)
     turn.signal.throw_if_aborted()
 
 
@@ -138,7 +139,7 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
                 tx,
                 turn.record,
                 call.call_id,
-                outcome=LATE if turn.lost else settled.outcome,
+                outcome=LATE if turn.lost and not told else settled.outcome,
                 output=settled.output,
                 error=settled.error_text,
                 now=turn.parts.clock.now(),

@@ -173,6 +173,8 @@ class _Work:
                     stop=stop,
                     limit=None if limit is None else limit + max(grace, UNWIND),
                     grace=grace,
+                    owner=turn.parts.tasks,
+                    left=self._leave,
                 )
         except StoppedError:
             if turn.signal.reason is None:
@@ -195,8 +197,9 @@ class _Work:
         task.add_done_callback(self._ended_late)
 
     def _ended_late(self, task: asyncio.Task[Any]) -> None:
-        if not task.cancelled():
-            self._turn.parts.tasks.spawn(self._record(task), name="late outcome")
+        tasks = self._turn.parts.tasks
+        if not (task.cancelled() or tasks.closed):  # closed: the next start asks what came of it
+            tasks.spawn(self._record(task), name="late outcome")
 
     async def _record(self, task: asyncio.Task[Any]) -> None:
         """The ledger learns what came of it; the stored answer stays as it is."""

@@ -8,7 +8,14 @@ from contextlib import suppress
 import pytest
 
 from thinkwell.core.errors import AbortTurn
-from thinkwell.core.tasks import TaskOwner, forsake, is_cancelled, run_to_the_end, run_together
+from thinkwell.core.tasks import (
+    TaskOwner,
+    forsake,
+    is_cancelled,
+    run_apart,
+    run_to_the_end,
+    run_together,
+)
 
 
 async def forever(seen: list[str] | None = None, name: str = "") -> None:
@@ -166,3 +173,43 @@ class TestForsaking:
         task = asyncio.get_running_loop().create_task(asyncio.sleep(0, "late"))
         forsake(task)
         assert await task == "late"
+
+
+async def deaf(go_on: asyncio.Event) -> None:
+    while not go_on.is_set():
+        try:
+            await go_on.wait()
+        except asyncio.CancelledError:
+            continue
+
+
+class TestWorkInsideOwnedWork:
+    async def test_closing_cancels_it_once_through_whoever_waits_for_it(self):
+        owner, cancels = TaskOwner("x"), list[str]()
+        owner.spawn(run_together(forever(cancels, "a"), owner=owner), name="outer")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await owner.close()
+        assert cancels == ["a"]
+
+    async def test_closing_leaves_it_behind_with_whoever_waits_for_it(self):
+        owner, go_on, before = TaskOwner("x"), asyncio.Event(), asyncio.all_tasks()
+        owner.spawn(run_together(deaf(go_on), owner=owner), name="outer")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await owner.close(0.01)
+        assert asyncio.all_tasks() == before
+        go_on.set()
+
+    async def test_work_that_ignores_the_cancel_of_its_caller_is_kept(self):
+        owner, go_on = TaskOwner("x"), asyncio.Event()
+        caller = asyncio.ensure_future(run_apart(deaf(go_on), name="deaf", owner=owner))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert owner.left_behind == 1
+        go_on.set()
+        while owner.left_behind:
+            await asyncio.sleep(0)
