@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from thinkwell import Think
 from thinkwell.core import json
@@ -67,6 +67,7 @@ class Client:
 
     def __init__(self, log: Log) -> None:
         self.frames: list[dict[str, Any]] = []
+        self._shown: list[UIMessage] = []
         self._log = log
         self._news = asyncio.Event()
         self.connection: Connection | None = None
@@ -78,6 +79,7 @@ class Client:
         for text in texts:
             frame = json.loads(text)
             self.frames.append(frame)
+            self._show(frame)
             self._log.append(f"frame {name_of(frame)}")
         self._news.set()
 
@@ -94,6 +96,9 @@ class Client:
     async def request(self, request_id: str, **body: Any) -> None:
         """Send a chat request with any body."""
         init = {"method": "POST", "body": json.dumps(body)}
+        for message in body.get("messages", []):
+            if isinstance(message, dict) and "id" in message:
+                self._keep(cast("UIMessage", message))
         await self.send(type="cf_agent_use_chat_request", id=request_id, init=init)
 
     async def until(self, seen: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -120,9 +125,23 @@ class Client:
         return [json.loads(frame["body"]) for frame in frames if not frame.get("done")]
 
     def transcript(self) -> list[UIMessage]:
-        """The messages of the last transcript frame."""
-        shown = [frame for frame in self.frames if frame["type"] == "cf_agent_chat_messages"]
-        return shown[-1]["messages"]
+        """What it shows: the last transcript, its questions since then, answers as stored."""
+        return self._shown
+
+    def _show(self, frame: dict[str, Any]) -> None:
+        if frame["type"] == "cf_agent_chat_messages":
+            self._shown = list(frame["messages"])
+        elif frame["type"] == "cf_agent_chat_clear":
+            self._shown = []
+        elif frame["type"] == "cf_agent_message_updated":
+            self._keep(frame["message"])
+
+    def _keep(self, message: UIMessage) -> None:
+        ids = [known["id"] for known in self._shown]
+        if message["id"] in ids:
+            self._shown[ids.index(message["id"])] = message
+        else:
+            self._shown.append(message)
 
 
 class Stage(Generic[AgentT]):

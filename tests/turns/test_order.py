@@ -58,11 +58,11 @@ class TestPlainAnswer:
         own = [line for line in events if "'" not in line.split(" ")[0]]
         assert events == [twin for line in own for twin in (line, _primed(line))]
 
-    async def test_4_5_the_response_hook_comes_after_transcript_and_terminal_frame(self):
+    async def test_4_5_the_response_hook_comes_after_the_stored_answer_and_terminal_frame(self):
         log = await finished_log(Recorder, "Hello")
         ends = log.index("frame done")
         assert log.index("stored assistant") < log.index("frame finish") < ends
-        assert "frame chat_messages" in log[log.index("stored assistant") : ends]
+        assert "frame message_updated" in log[log.index("stored assistant") : ends]
         assert log.index("on_chat_response completed") > ends
 
     async def test_2_15_the_turn_is_accepted_before_its_input_joins_the_tree(self):
