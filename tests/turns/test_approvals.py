@@ -264,6 +264,18 @@ class TestRefusing:
             assert len(stage.model.requests) == 1
 
 
+async def test_a_new_message_withdraws_a_waiting_approval_and_says_that_nothing_ran():
+    async with recording(Careful, [DELETE], "something else") as stage:
+        await stage.agent.run("delete it")
+        await stage.agent.run("never mind")
+        part = part_of((await stage.messages())[1])
+        assert (part["state"], part["errorText"]) == (
+            "output-error",
+            "Not run: the conversation went on before anybody allowed it.",
+        )
+        assert not await stage.agent.respond_to_approval(part["toolCallId"], approved=True)
+
+
 class TestACrash:
     async def test_an_approved_call_runs_at_the_next_start_if_it_had_not_begun(
         self, tmp_path: Path

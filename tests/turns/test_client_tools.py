@@ -338,3 +338,11 @@ class TestWhileTheTurnStreams:
             await idle(stage)
             assert results(stage) == ["Paris"]
             assert text_of(await stage.answer()) == "Paris"
+
+
+async def test_a_new_message_says_of_a_client_tool_that_nobody_answered():
+    async with running(Guide, [call("ask")], "something else") as stage:
+        await stage.agent.run("ask me")
+        await stage.agent.run("never mind")
+        part = part_of((await stage.messages())[1])
+        assert part["errorText"] == "Not answered: the conversation went on."

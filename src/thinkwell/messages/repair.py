@@ -23,11 +23,14 @@ from thinkwell.messages.message import (
     is_settled,
     is_tool_part,
     normalize_input,
+    tool_name,
     tool_parts,
     with_parts,
 )
 
 INTERRUPTED_TEXT = "The tool call was interrupted before a result was recorded."
+NOT_ALLOWED_TEXT = "Not run: the conversation went on before anybody allowed it."
+NOT_ANSWERED_TEXT = "Not answered: the conversation went on."
 
 RepairPart: TypeAlias = Callable[[Part], Part]
 """The part to keep in place of a dead call: settled, a text, or the same one to leave it.
@@ -51,9 +54,17 @@ class RepairResult(msgspec.Struct, frozen=True, kw_only=True):
     """The calls concerned, in order."""
 
 
-def repair_interrupted_tool_part(part: Part) -> Part:
-    """The default: the call failed, because nothing came of it."""
-    return {**part, "state": "output-error", "errorText": INTERRUPTED_TEXT}
+def repair_interrupted_tool_part(part: Part, client_tools: Collection[str] = ()) -> Part:
+    """The default: the call failed, because nothing came of it. The text says why.
+
+    `client_tools` are the names of those that clients answer.
+    """
+    text = INTERRUPTED_TEXT
+    if part.get("state") == "approval-requested":
+        text = NOT_ALLOWED_TEXT
+    elif part.get("state") == "input-available" and tool_name(part) in client_tools:
+        text = NOT_ANSWERED_TEXT
+    return {**part, "state": "output-error", "errorText": text}
 
 
 def repair_transcript(

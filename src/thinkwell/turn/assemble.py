@@ -7,6 +7,7 @@ message 10,000 costs what it costs at message 100.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +20,7 @@ from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
-from thinkwell.messages.repair import is_intact, repair_transcript
+from thinkwell.messages.repair import is_intact, repair_interrupted_tool_part, repair_transcript
 from thinkwell.messages.truncate import count_older, truncate_message
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
@@ -122,7 +123,7 @@ def _clash(name: str, other: str) -> ToolDefinitionError:
 async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[ModelMessage, ...]:
     """The conversation as the model sees it: repaired, shortened, converted."""
     cache = turn.parts.session.cache
-    window = await _repaired(turn, await _window(turn))
+    window = await _repaired(turn, await _window(turn), tools)
     if not window:
         return ()
     first = window[0].depth - 1
@@ -143,12 +144,18 @@ async def _window(turn: RunningTurn) -> list[StoredMessage]:
     return recent.messages
 
 
-async def _repaired(turn: RunningTurn, window: list[StoredMessage]) -> list[StoredMessage]:
+async def _repaired(
+    turn: RunningTurn, window: list[StoredMessage], tools: Mapping[str, Tool]
+) -> list[StoredMessage]:
     """Give every unanswered call a result; a changed message is stored once and stays as it is."""
     cache = turn.parts.session.cache
     if all(cache.converted(stored, is_intact, variant="intact") for stored in window):
         return window
-    repair = repair_transcript([stored.message for stored in window])
+    answered_elsewhere = {name for name, tool in tools.items() if tool.is_client}
+    repair = repair_transcript(
+        [stored.message for stored in window],
+        partial(repair_interrupted_tool_part, client_tools=answered_elsewhere),
+    )
     if not repair.changed_ids:
         return window
     session = turn.parts.session

@@ -5,15 +5,19 @@ import copy
 import pytest
 
 from tests.unit.messages.helpers import assistant, call, settled_call, text, user
-from thinkwell.messages.repair import INTERRUPTED_TEXT, repair_transcript
+from thinkwell.messages.repair import INTERRUPTED_TEXT, NOT_ALLOWED_TEXT, repair_transcript
 
-DEAD = ["input-streaming", "input-available", "approval-requested"]
+DEAD = [
+    ("input-streaming", INTERRUPTED_TEXT),
+    ("input-available", INTERRUPTED_TEXT),
+    ("approval-requested", NOT_ALLOWED_TEXT),
+]
 
 
-@pytest.mark.parametrize("state", DEAD)
-def test_a_dead_call_becomes_an_error(state):
+@pytest.mark.parametrize(("state", "said"), DEAD)
+def test_a_dead_call_becomes_an_error(state, said):
     result = repair_transcript([user(text("hi")), assistant(call(state))])
-    assert result.messages[1]["parts"] == [call("output-error", errorText=INTERRUPTED_TEXT)]
+    assert result.messages[1]["parts"] == [call("output-error", errorText=said)]
     assert (result.changed_ids, result.removed_tool_calls) == (("a1",), 1)
     assert result.tool_call_ids == ("c1",)
 
@@ -81,7 +85,7 @@ class TestWaitingCalls:
 
     def test_a_new_user_turn_settles_them(self):
         result = repair_transcript([assistant(self.WAITING), user(text("next"))])
-        assert result.messages[0]["parts"][0]["errorText"] == INTERRUPTED_TEXT
+        assert result.messages[0]["parts"][0]["errorText"] == NOT_ALLOWED_TEXT
 
 
 def test_twice_equals_once():
