@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 from thinkwell.agent.rpc import is_rpc, rpc_methods
-from thinkwell.core.errors import AgentDefinitionError
+from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.hooks.registry import ALIASES
 from thinkwell.tools.tool import is_tool
+from thinkwell.turn.limits import limits_of
 from thinkwell.wire.naming import kebab_case
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")
@@ -44,6 +46,20 @@ def check_class(cls: type) -> None:
         if base is not None:
             _check_hiding(cls, base, name, member)
     rpc_methods(cls)
+    if isinstance(limits := vars(cls).get("time_limits", {}), Mapping):
+        _check_time_limits(cls, cast("Mapping[str, Any]", limits))
+    elif not hasattr(limits, "__get__"):
+        raise AgentDefinitionError(
+            f"{cls.__name__}.time_limits is {limits!r}. Give seconds by name, for example "
+            '`time_limits = {"tool": 30}`.'
+        )
+
+
+def _check_time_limits(cls: type, limits: Mapping[str, Any]) -> None:
+    try:
+        limits_of(limits)
+    except ConfigurationError as error:
+        raise AgentDefinitionError(f"{cls.__name__}.time_limits is wrong. {error}") from error
 
 
 def _check_hiding(cls: type, base: type, name: str, member: Any) -> None:

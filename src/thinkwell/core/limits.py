@@ -6,6 +6,7 @@ import ipaddress
 
 import msgspec
 
+from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.principal import Principal
 
 
@@ -32,6 +33,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Characters of an agent's name in the URL."""
     body_seconds: float | None = 60.0
     """Until the whole body of a request has come."""
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if value is None and name != "message_burst":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise ConfigurationError(
+                    f"Limits({name}={value!r}) is no limit. Give 0 or more"
+                    f"{'' if name == 'message_burst' else ', or None for no limit'}."
+                )
+
     read_seconds: float | None = 60.0
     """Until a client has taken the next piece of an answer."""
 

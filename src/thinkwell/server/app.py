@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("thinkwell.server")
 AgentT = TypeVar("AgentT")
+NumberT = TypeVar("NumberT", int, float)
 
 DEFAULT_STORE = "sqlite:///.thinkwell/thinkwell.db"
 
@@ -96,11 +97,11 @@ class App:
         self.on_before_request = on_before_request
         self.allowed_origins = _collection("allowed_origins", allowed_origins)
         self.allowed_hosts: Collection[str] | None = _collection("allowed_hosts", allowed_hosts)
-        self.max_frame_bytes = max_frame_bytes
-        self.max_body_bytes = max_body_bytes
-        self.drain_timeout = drain_timeout
-        self.tool_threads = tool_threads
-        self.tool_threads_per_agent = tool_threads_per_agent
+        self.max_frame_bytes = _at_least("max_frame_bytes", max_frame_bytes, 1)
+        self.max_body_bytes = _at_least("max_body_bytes", max_body_bytes, 1)
+        self.drain_timeout = _at_least("drain_timeout", drain_timeout, 0)
+        self.tool_threads = _at_least("tool_threads", tool_threads, 1)
+        self.tool_threads_per_agent = _at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
         self._drain_by: float | None = None
         self.limits = limits
         self._names = _names_of(self.agents)
@@ -308,6 +309,13 @@ def _collection(option: str, values: Collection[str] | None) -> frozenset[str] |
             f"App({option}={values!r}) is one text. Write `App({option}=[{values!r}])`."
         )
     return None if values is None else frozenset(values)
+
+
+def _at_least(option: str, value: NumberT, least: int) -> NumberT:
+    given = cast("object", value)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given >= least:
+        raise ConfigurationError(f"App({option}={given!r}) is wrong. Give {least} or more.")
+    return value
 
 
 def _checked_durability(value: Durability) -> Durability:

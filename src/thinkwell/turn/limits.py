@@ -68,5 +68,15 @@ def limits_of(
     else:
         changes = {} if timeout is None else {"total": timeout}
     named: dict[str, Any] = {**time_limits, **changes}
-    named["tools"] = {**time_limits.get("tools", {}), **changes.get("tools", {})}
+    known = TimeLimits.__struct_fields__
+    for name in named:
+        if name not in known:
+            raise ConfigurationError(f"There is no time limit {name!r}. Known: {', '.join(known)}.")
+    tools = (time_limits.get("tools", {}), changes.get("tools", {}))
+    for given in tools:
+        if not isinstance(given, Mapping):
+            raise ConfigurationError(
+                f"The time limit tools is {given!r}. Give seconds by the tools' names."
+            )
+    named["tools"] = {**tools[0], **tools[1]}
     return TimeLimits(**named)

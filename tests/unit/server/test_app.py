@@ -14,6 +14,7 @@ from tests.unit.server.fakes import AsgiClient
 from tests.wire.serving import serving
 from thinkwell import App, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError
+from thinkwell.core.limits import Limits
 from thinkwell.testing import ScriptedModel, pause, text
 
 
@@ -171,3 +172,25 @@ class TestServed:
             with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
                 await session.ws_connect(url + path, headers=headers)
         assert refused.value.status == status
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"drain_timeout": -1},
+        {"drain_timeout": "soon"},
+        {"tool_threads": 0},
+        {"max_body_bytes": -5},
+    ],
+)
+def test_a_figure_that_cannot_be_is_refused_by_name(options: dict[str, Any]):
+    (name,) = options
+    with pytest.raises(ConfigurationError, match=rf"App\({name}="):
+        App(agents=[], **options)
+
+
+@pytest.mark.parametrize("limits", [{"messages": -1}, {"sockets": "ten"}, {"message_burst": None}])
+def test_a_limit_that_is_none_is_refused_by_name(limits: dict[str, Any]):
+    (name,) = limits
+    with pytest.raises(ConfigurationError, match=rf"Limits\({name}="):
+        Limits(**limits)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from thinkwell import Think
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.turn.limits import TimeLimits, limits_of
 
@@ -37,3 +40,18 @@ def test_tools_by_name_are_merged_and_the_nearest_limit_of_a_tool_wins():
 def test_a_limit_that_is_no_time_is_refused_by_name(value: object):
     with pytest.raises(ConfigurationError, match="chunk"):
         limits_of({"chunk": value})
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"tol": 3}, "'tol'. Known: connect, .*tool, tools, hook, total"),
+        ({"tool": -1}, "tool is -1"),
+        ({"tool": "soon"}, "tool is 'soon'"),
+        ({"tools": 3}, "tools is 3"),
+        (30, "Give seconds by name"),
+    ],
+)
+def test_a_class_with_limits_that_are_none_is_refused_when_it_is_made(limits: Any, said: str):
+    with pytest.raises(ConfigurationError, match=rf"Clerk\.time_limits is .*{said}"):
+        type("Clerk", (Think,), {"time_limits": limits})
