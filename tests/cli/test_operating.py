@@ -117,7 +117,7 @@ class TestTurns:
         shown = command(world, "turns", "show", "t1")
         assert {"talker/one", "completed", "q|say:2,pure;say:1"} <= set(shown.out.split())
         told = answer(world, "turns", "show", "t1")
-        assert [call["tool_name"] for call in told["calls"]] == ["pure"]
+        assert [call["toolName"] for call in told["calls"]] == ["pure"]
         assert (told["status"], told["attempt"]) == ("completed", 1)
 
     async def test_one_that_runs_is_cancelled(self, world: World):
@@ -161,6 +161,10 @@ async def test_agents_are_listed_with_their_turns(world: World):
         found = {row["id"]: row for row in answer(world, "agents", "list")}
         assert (found["talker/one"]["parked"], found["talker/two"]["parked"]) == (1, 0)
         assert "talker/two" in command(world, "agents", "list").out
+        assert "lastTurnAt" in found["talker/two"]
+        nobody = command(world, "agents", "list", "--class", "nope").out
+        assert "no agents of a class 'nope'" in nobody
+        assert "talker" in nobody
 
 
 async def test_stop_is_a_planned_stop_and_waits_for_it(world: World):
@@ -195,6 +199,19 @@ async def test_backup_is_a_whole_database_of_one_file_that_only_its_owner_reads(
     assert (again.code, "--force" in again.err) == (1, True)
     assert command(world, "backup", str(target), "--force").code == 0
     assert server.alive
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm", ".lock", ".sock"])
+async def test_backup_never_replaces_a_file_of_the_database_itself(world: World, end: str):
+    server = await world.start()
+    await ask(server, "talker/one", "q|say:2", "t1")
+    own = world.store.with_name(world.store.name + end)
+    other_name = world.folder / "link.db"
+    other_name.symlink_to(own)
+    for target in (own, other_name):
+        done = command(world, "backup", str(target), "--force")
+        assert (done.code, "belongs to the database" in done.err) == (1, True)
+    assert len(answer(world, "turns", "list")) == 1
 
 
 async def test_doctor_tells_who_serves_and_what_is_unfinished(world: World):

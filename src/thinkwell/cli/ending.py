@@ -68,7 +68,7 @@ def _watch(seconds: float, signalled: threading.Event, over: threading.Event) ->
     signalled.wait()
     if not over.wait(seconds):
         log.error(
-            "the process did not end within %g seconds and is ended now; unfinished turns go on "
+            "the process did not end within %g s and is ended now; unfinished turns go on "
             "at its next start",
             seconds,
             extra={"action": "stop"},

@@ -7,6 +7,7 @@ get as tables.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def show_turn(store: str, turn: str, agent: str | None, *, as_json: bool) -> Non
     if as_json:
         incident = json.loads(json.dumps(record.incident))
         about = {"input": record.input, "messageId": record.message_id, "incident": incident}
-        printer.json({**_public(row), **about, "calls": calls})
+        printer.json({**_public(row), **about, "calls": [_camel_case(call) for call in calls]})
     else:
         printer.turn(record, calls)
 
@@ -103,11 +104,22 @@ def list_agents(store: str, *, as_json: bool, **filters: Any) -> None:
         rows = database.fetch_all("agents_overview", {**filters, "deaths": DEATHS})
     printer = Printer()
     if as_json:
-        printer.json(rows)
+        printer.json([_camel_case(row) for row in rows])
     elif rows:
         printer.agents(rows)
-    else:
+    elif filters["class"] is None:
         printer.note("There are no agents yet.")
+    else:
+        printer.note(_no_agents_of(filters["class"], store))
+
+
+def _no_agents_of(class_name: str, store: str) -> str:
+    with opened(store) as database:
+        known = [row["class"] for row in database.fetch_all("agent_classes", {})]
+    return (
+        f"There are no agents of a class {class_name!r} in this database. "
+        f"Classes: {', '.join(known) or 'none'}."
+    )
 
 
 def stop_server(store: str, *, timeout: float) -> None:
@@ -116,13 +128,14 @@ def stop_server(store: str, *, timeout: float) -> None:
     pid, ended = ask_to_stop(database, timeout)
     if not ended:
         raise click.ClickException(
-            f"Process {pid} was asked to stop and has not ended after {timeout:g} seconds."
+            f"Process {pid} was asked to stop and has not ended after {timeout:g} s."
         )
     click.echo(f"Process {pid} has stopped. What it had not finished goes on at the next start.")
 
 
 def back_up(store: str, target: Path, *, force: bool) -> None:
     """`thinkwell backup`."""
+    _refuse_own_file(find_database(store), target)
     if target.exists() and not force:
         raise click.ClickException(f"{target} exists. Add --force to replace it.")
     with opened(store, current=False) as database:
@@ -131,6 +144,17 @@ def back_up(store: str, target: Path, *, force: bool) -> None:
         except ThinkwellError as error:
             raise click.ClickException(str(error)) from error
     click.echo(f"Copied {database.path} to {target} ({size(written)}).")
+
+
+def _refuse_own_file(database: Path, target: Path) -> None:
+    """A copy must not replace the database, nor one of the files that belong to it."""
+    for end in ("", "-wal", "-shm", ".lock", ".sock"):
+        own = database.with_name(f"{database.name}{end}")
+        same = target.resolve() == own.resolve()
+        if same or (target.exists() and own.exists() and target.samefile(own)):
+            raise click.ClickException(
+                f"{target} belongs to the database {database} itself. Copy it to another file."
+            )
 
 
 def examine(store: str, *, as_json: bool) -> bool:
@@ -188,6 +212,11 @@ def _with_start(row: dict[str, Any]) -> dict[str, Any]:
     return (
         row if deaths is None else {**row, "stop_reason": "parked", "error": start_reason(deaths)}
     )
+
+
+def _camel_case(row: dict[str, Any]) -> dict[str, Any]:
+    """Columns in the spelling of the wire, as everything that programs read."""
+    return {re.sub(r"_([a-z])", lambda m: m[1].upper(), name): row[name] for name in row}
 
 
 def _public(row: dict[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,10 @@ FROM agents a LEFT JOIN turns t ON t.agent = a.id
 WHERE a.class = COALESCE(:class, a.class)
 GROUP BY a.id, a.created_at ORDER BY last_turn_at DESC, a.id LIMIT :limit;
 
+-- name: agent_classes
+-- The classes of the agents in this file.
+SELECT DISTINCT class FROM agents ORDER BY class;
+
 -- name: count_work
 -- How many turns there are, how many have not ended, how many are parked.
 SELECT COUNT(*) AS turns,
