@@ -40,7 +40,6 @@ SAME = [
     "06-tool-throws",
     "07-before-tool-call",
     "08b-client-tool-error",
-    "08c-client-tool-noauto",
     "10-cancel",
     "14-get-messages",
     "15-regenerate",
@@ -136,6 +135,21 @@ def a_stopped_call_has_a_result(ours: Heard, reference: Heard) -> None:
                 part["state"] = "input-available"
 
 
+def an_unanswered_call_says_so(ours: Heard, reference: Heard) -> None:
+    """The reference calls a client tool that nobody answered interrupted. It never began to run."""
+    for heard, text in (
+        (ours, "Not answered: the conversation went on."),
+        (reference, "The tool call was interrupted before a result was recorded."),
+    ):
+        shown = [message for messages in transcripts(heard) for message in messages]
+        shown += [f["message"] for said in heard.frames.values() for f in said if is_update(f)]
+        parts = [part for message in shown for part in message["parts"]]
+        errors = [part for part in parts if "errorText" in part]
+        assert errors
+        for part in errors:
+            assert part.pop("errorText", text) == text
+
+
 def is_update(frame: dict[str, Any]) -> bool:
     return frame["type"] == "cf_agent_message_updated"
 
@@ -193,6 +207,7 @@ def second_of(frame: dict[str, Any]) -> bool:
 
 
 DIFFERENT: list[tuple[str, Difference]] = [
+    ("08c-client-tool-noauto", an_unanswered_call_says_so),
     ("10b-cancel-in-tool", a_stopped_call_has_a_result),
     ("12-second-tab", whoever_joins_sees_what_came_before),
     ("13-clear", the_end_comes_before_the_clear),
