@@ -1,8 +1,8 @@
 """Ending a wait when somebody asks to stop.
 
 `with interruptible(signal):` cancels whatever the current task waits for inside the block, and
-turns that cancellation, and only that one, into `AbortTurn`. `grace` gives the awaited work that
-many seconds to see the signal and end by itself first.
+turns that cancellation, and only that one, into `AbortTurn`. What ignores it as long as the guard
+allows is given up, like a hook (`core/visits.py`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from types import TracebackType
 
 from thinkwell.core.errors import AbortTurn
 from thinkwell.core.signal import AbortSignal, Disposer
-from thinkwell.core.visits import current_guard
+from thinkwell.core.tasks import UNWIND
+from thinkwell.core.visits import Guard, current_guard
 
 MODEL_CALL = "the model call"
-IGNORED = 3.0
-"""Seconds after which a wait that was cancelled and goes on is given up."""
 
 
 class interruptible:  # noqa: N801 - reads as a statement
@@ -25,7 +24,6 @@ class interruptible:  # noqa: N801 - reads as a statement
     __slots__ = (
         "_cancelled",
         "_dispose",
-        "_grace",
         "_guard",
         "_handle",
         "_lost",
@@ -33,9 +31,8 @@ class interruptible:  # noqa: N801 - reads as a statement
         "_task",
     )
 
-    def __init__(self, signal: AbortSignal, *, grace: float = 0.0) -> None:
+    def __init__(self, signal: AbortSignal) -> None:
         self._signal = signal
-        self._grace = grace
         self._handle: asyncio.Handle | None = None
         self._dispose: Disposer | None = None
         self._task: asyncio.Task[object] | None = None
@@ -69,21 +66,17 @@ class interruptible:  # noqa: N801 - reads as a statement
         # Through the loop, so that the task is suspended when it is cancelled even if it asked
         # for the stop itself (a hook that calls cancel_chat).
         loop = asyncio.get_running_loop()
-        if self._grace > 0:
-            self._handle = loop.call_later(self._grace, self._cancel)
-        else:
-            self._handle = loop.call_soon(self._cancel)
+        self._handle = loop.call_soon(self._cancel)
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._cancelled = True
             self._task.cancel()
-            loop = asyncio.get_running_loop()
-            self._handle = loop.call_later(IGNORED, self._lose)
+            if self._guard is not None:
+                loop, moment = asyncio.get_running_loop(), max(self._guard.grace, UNWIND)
+                self._handle = loop.call_later(moment, self._lose, self._guard)
 
-    def _lose(self) -> None:
+    def _lose(self, guard: Guard) -> None:
         """What is awaited ignores the cancel: whoever waits for the attempt goes on without it."""
-        guard = self._guard
-        if guard is not None:
-            self._lost = True
-            guard.lost(MODEL_CALL, None)
+        self._lost = True
+        guard.lost(MODEL_CALL, None)

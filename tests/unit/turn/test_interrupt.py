@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from thinkwell.core.errors import AbortTurn
 from thinkwell.core.signal import AbortController
 from thinkwell.core.tasks import is_cancelled
+from thinkwell.core.visits import Guard, current_guard
 from thinkwell.turn.interrupt import interruptible
 
 
@@ -81,19 +83,25 @@ async def test_work_that_swallows_the_cancellation_goes_on():
     assert (swallowed, is_cancelled()) == (True, False)
 
 
-async def test_the_grace_lets_work_end_by_itself():
-    stop = AbortController()
-    with interruptible(stop.signal, grace=60):
-        stop.abort("enough")
-        assert await stop.signal.wait() == "enough"
-    assert not is_cancelled()
+async def test_work_that_ignores_the_cancellation_is_given_up_after_the_grace_of_the_guard():
+    stop, lost, go_on = AbortController(), list[str](), asyncio.Event()
 
+    def lose(what: str, _limit: float | None) -> None:
+        lost.append(what)
+        go_on.set()
 
-async def test_after_the_grace_the_work_is_cancelled():
-    stop = AbortController()
+    current_guard.set(Guard(stop.signal, limit=lambda: None, grace=0.0, lost=lose))
+    asyncio.get_running_loop().call_later(2.5, go_on.set)  # a grace that is not the guard's
     stop.abort("enough")
-    with pytest.raises(AbortTurn), interruptible(stop.signal, grace=0.001):
-        await wait_forever()
+
+    async def ignores() -> None:
+        while not go_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await go_on.wait()
+
+    with pytest.raises(asyncio.CancelledError), interruptible(stop.signal):
+        await ignores()
+    assert lost == ["the model call"]
 
 
 async def test_a_cancellation_from_outside_stays_one():
