@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from tests.turns.support import Stage, running, until_event, untyped
-from thinkwell import Think, tool
+from thinkwell import Think, rpc, tool
 from thinkwell.core import json
-from thinkwell.core.errors import StoreUnavailableError
+from thinkwell.core.errors import NOT_STORED, StoreUnavailableError
 from thinkwell.messages.message import text_of
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import call, pause
@@ -57,6 +57,10 @@ def loose(value: Any) -> Any:
 
 class Shop(Think):
     paid = 0
+
+    @rpc
+    async def save(self) -> None:
+        raise StoreUnavailableError("no room")
 
     @tool(effect="once")
     async def pay(self) -> str:
@@ -177,7 +181,7 @@ class TestNewWork:
             await client.ask("me too", "q2")
             (refused,) = client.ends("q2")
             assert refused["error"] is True
-            assert "was not accepted" in refused["body"]
+            assert refused["body"] == NOT_STORED
             disk.free()
             await client.until_end("q1")
             await untyped(stage)._turns.wait_until_idle()
@@ -193,12 +197,31 @@ class TestNewWork:
             loose(stage.host)._around.commits.health.failed(StoreUnavailableError("no room"))
             answer = await post(stage, path, body)
             assert (answer.status, answer.headers["retry-after"]) == (503, "5")
-            assert b"was not accepted" in answer.body
-            assert stage.host.not_ready() is not None
+            assert NOT_STORED.encode() in answer.body
+            assert b"no room" not in answer.body
+            assert stage.host.not_ready() == "store"
             disk.free()
             await until_event(stage, "store:recovered")
             assert stage.host.not_ready() is None
             assert (await post(stage, path, body)).status == 200
+
+    @pytest.mark.parametrize("exposed", [False, True])
+    async def test_is_refused_with_the_reason_only_where_errors_are_exposed(
+        self, disk: Disk, exposed: bool
+    ):
+        async with shop(disk, "later") as stage:
+            stage.agent.expose_errors = exposed
+            client = await stage.connect()
+            loose(stage.host)._around.commits.health.failed(StoreUnavailableError("no room"))
+            await client.ask("hi", "q1")
+            run = await post(stage, "run", {"input": "hi"})
+            await client.send(type="rpc", id="r", method="save", args=[])
+            called = await client.until(lambda frame: frame["type"] == "rpc")
+            (asked,) = client.ends("q1")
+            told = (asked["body"], run.body.decode(), called["error"])
+            assert [("no room" in text, "was not accepted" in text) for text in told] == [
+                (exposed, True)
+            ] * 3
 
 
 class TestChunks:
@@ -234,10 +257,11 @@ class TestTheFile:
             disk.path.rename(disk.path.with_suffix(".moved"))
             if fate == "replaced":
                 disk.path.write_bytes(b"another file")
-            assert fate in (stage.host.not_ready() or "")
+            assert stage.host.not_ready() == "store"
             await client.ask("still there?", "q2")
             (refused,) = client.ends("q2")
-            assert fate in refused["body"]
+            assert refused["body"] == NOT_STORED
+            assert [e for e in stage.events if fate in str(e.fields.get("reason"))]
             assert any(record.levelname == "CRITICAL" for record in caplog.records)
             disk.path.with_suffix(".moved").rename(disk.path)
             await until_event(stage, "store:recovered")

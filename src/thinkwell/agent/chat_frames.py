@@ -120,8 +120,10 @@ class ChatFrames:
             await self._refuse(frame.id, str(error))
             return
         except StoreUnavailableError as error:
+            text = error.told(exposed=self._turns.parts.agent.expose_errors)
+            log.warning("a question was refused: %s", error.reason, extra={"action": "refuse"})
             self._watcher.send(
-                encode.error_done(frame.id, str(error), message_ids=(), continuation=False)
+                encode.error_done(frame.id, text, message_ids=(), continuation=False)
             )
             return
         except Exception:  # not accepted: whoever asked must not wait for ever

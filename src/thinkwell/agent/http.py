@@ -7,6 +7,7 @@ without chat, goes to `on_request`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeAlias
 
@@ -22,6 +23,8 @@ from thinkwell.core import json
 from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.core.user_code import call_user
 from thinkwell.wire.http import RETRY_LATER, HttpRequest, HttpResponse
+
+log = logging.getLogger("thinkwell.agent")
 
 _Handler: TypeAlias = Callable[[Turns, Visit], Awaitable[HttpResponse]]
 _READ = ("GET", "HEAD")
@@ -54,7 +57,9 @@ async def handle_agent_request(
     except NotAllowed as refused:
         refusal = Refusal(refused.status, str(refused), refused.headers)
     except StoreUnavailableError as error:
-        refusal = Refusal(503, str(error), RETRY_LATER)
+        log.warning("a request was refused: %s", error.reason, extra={"action": "refuse"})
+        text = error.told(exposed=turns.parts.agent.expose_errors)
+        refusal = Refusal(503, text, RETRY_LATER)
     except Refusal as said:
         refusal = said
     if own.json:

@@ -18,7 +18,14 @@ import msgspec
 from thinkwell.agent.authority import NotAllowed, demand
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
-from thinkwell.core.errors import AbortTurn, AgentDefinitionError, FailTurn, UserCodeError
+from thinkwell.core.errors import (
+    AbortTurn,
+    AgentDefinitionError,
+    FailTurn,
+    StoreError,
+    StoreUnavailableError,
+    UserCodeError,
+)
 from thinkwell.core.user_code import contained
 from thinkwell.wire import encode
 
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
     from thinkwell.wire.frames import RpcCall
 
 log = logging.getLogger("thinkwell.agent")
+
+UNKNOWN_ERROR = "Unknown error occurred"
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__thinkwell_rpc__"
@@ -125,10 +134,17 @@ async def answer_call(
         stream.error(str(refused))
     except (UserCodeError, AbortTurn, FailTurn):
         log.info("a call failed", exc_info=True, extra={"action": f"rpc:{call.method}"})
-        stream.error("Unknown error occurred")
+        stream.error(UNKNOWN_ERROR)
     except Exception as error:
         log.info("a call failed", exc_info=error, extra={"action": f"rpc:{call.method}"})
-        stream.error(json.error_text(error))
+        stream.error(_told(agent, error))
+
+
+def _told(agent: Agent, error: Exception) -> str:
+    """What the caller reads: errors of the store speak of files, for those who run the server."""
+    if not isinstance(error, StoreError) or getattr(agent, "expose_errors", False):
+        return json.error_text(error)
+    return error.told() if isinstance(error, StoreUnavailableError) else UNKNOWN_ERROR
 
 
 async def _demand(agent: Agent, call: RpcCall, connection: Connection) -> None:

@@ -302,6 +302,9 @@ class StoreError(ThinkwellError):
     """The database refused or failed."""
 
 
+NOT_STORED = "Nothing can be stored at the moment, so this was not accepted. Try again later."
+
+
 class StoreUnavailableError(StoreError):
     """The database does not write at the moment: the disk is full, the file is gone, ….
 
@@ -314,6 +317,10 @@ class StoreUnavailableError(StoreError):
             "Try again when the store writes: GET /readyz tells."
         )
         self.reason = reason
+
+    def told(self, *, exposed: bool = False) -> str:
+        """What a client reads: why nothing is stored is for those who run the server."""
+        return str(self) if exposed else NOT_STORED
 
 
 class StoreLockedError(StoreError):

@@ -156,12 +156,13 @@ class Host:
         return LocalHostClient(self, frozenset(self._classes), self._store)
 
     def not_ready(self) -> str | None:
-        """Why no work is accepted now; None if it is."""
-        if not self._running or self.draining:
+        """Why no work is accepted now, in a word that strangers may read; None if it is."""
+        if not self._running:
             return "stopping"
+        if self.draining:
+            return "draining"
         self._look_at_store()
-        problem = self._around.commits.health.problem
-        return None if problem is None else problem.reason
+        return None if self._around.commits.health.problem is None else "store"
 
     async def agent(self, address: AgentAddress, *, create: bool = True) -> Activation:
         """The agent, awake. Unless `create`, one that has no row gets it with its first write."""

@@ -51,7 +51,8 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
     except AgentParkedError as error:
         response = text_response(503, str(error))
     except StoreUnavailableError as error:
-        response = text_response(503, str(error), RETRY_LATER)
+        log.warning("a request was refused: %s", error.reason, extra={"action": "refuse"})
+        response = text_response(503, error.told(), RETRY_LATER)
     except Exception:
         log.exception("a request failed", extra={"path": call.scope["path"]})
         response = text_response(500, "Internal Server Error")

@@ -12,6 +12,7 @@ GET /                           the page and its files
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -19,16 +20,18 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from thinkwell import __version__
+from thinkwell.core.limits import payer_of
 from thinkwell.host.client import Conversation
 from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import Message, mount_path
-from thinkwell.server.edge import Edge
+from thinkwell.server.edge import Edge, address_of
 from thinkwell.server.openapi import describe
+from thinkwell.server.quota import refuse_message
 from thinkwell.server.routing import Route
 
 MOST_CONVERSATIONS = 200
-MOST_PAGES = 10
-"""How many times as many are looked through for those that whoever asks may read."""
+MOST_REFUSALS = 500
+"""After so many, whoever asks is taken for somebody who may read none of the rest."""
 _NO_STORE = {"cache-control": "no-store"}
 
 
@@ -77,6 +80,9 @@ async def _conversations(edge: Edge, request: Request) -> Response:
     class_name = request.query_params.get("agent", names[0] if names else "")
     if class_name not in names:
         return _json({"error": f"There is no agent class {class_name!r}."}, 400)
+    refusal = refuse_message(edge, payer_of(None, address_of(request)))
+    if refusal is not None:
+        return text_response(refusal.status, refusal.text, refusal.headers)
     return _json(
         [
             {"name": one.name, "title": one.title, "updatedAt": one.updated_at}
@@ -88,13 +94,15 @@ async def _conversations(edge: Edge, request: Request) -> Response:
 async def _readable(edge: Edge, request: Request, class_name: str) -> list[Conversation]:
     """The latest conversations that whoever asks may read."""
     admitted: list[Conversation] = []
-    for page in range(MOST_PAGES):
-        offset = page * MOST_CONVERSATIONS
+    refused = 0
+    for offset in count(0, MOST_CONVERSATIONS):
         found = await edge.host.conversations(class_name, MOST_CONVERSATIONS, offset)
         for one in found:
             route = Route(class_name, one.name, "get-messages")
             if await edge.access.sees(_reading(edge, request, route), route):
                 admitted.append(one)
+            elif (refused := refused + 1) >= MOST_REFUSALS:
+                return admitted[:MOST_CONVERSATIONS]
         if len(admitted) >= MOST_CONVERSATIONS or len(found) < MOST_CONVERSATIONS:
             break
     return admitted[:MOST_CONVERSATIONS]

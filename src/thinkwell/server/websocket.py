@@ -22,7 +22,12 @@ from starlette.exceptions import WebSocketException
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from thinkwell.core.errors import AgentParkedError, ThinkwellError
+from thinkwell.core.errors import (
+    AgentParkedError,
+    StoreError,
+    StoreUnavailableError,
+    ThinkwellError,
+)
 from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps
 from thinkwell.core.limits import payer_of
@@ -180,7 +185,13 @@ async def _close(send: Send, code: int, reason: str) -> None:
 
 async def _report(error: Exception, send: Send) -> None:
     """Tell the client why there is no connection (§1.3.7). Only our own errors show their text."""
-    text = str(error) if isinstance(error, ThinkwellError) else "Internal error"
+    match error:
+        case StoreUnavailableError():
+            text = error.told()
+        case ThinkwellError() if not isinstance(error, StoreError):
+            text = str(error)
+        case _:
+            text = "Internal error"
     with suppress(OSError):
         await send({"type": "websocket.send", "text": dumps({"error": text})})
         await send({"type": "websocket.close", "code": SETUP_FAILED})

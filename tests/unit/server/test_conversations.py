@@ -15,7 +15,7 @@ from thinkwell.host.client import Conversation
 from thinkwell.server.access import Access
 from thinkwell.server.asgi import local_path
 from thinkwell.server.http import serve_http
-from thinkwell.server.own_pages import MOST_CONVERSATIONS, MOST_PAGES
+from thinkwell.server.own_pages import MOST_CONVERSATIONS, MOST_REFUSALS
 from thinkwell.server.routing import NotOurs, Route
 
 PATH = "/_thinkwell/conversations"
@@ -59,7 +59,7 @@ async def test_an_unknown_class():
 
 
 async def test_ones_own_are_found_behind_many_of_others():
-    others = [f"yours-{number}" for number in range(3 * MOST_CONVERSATIONS)]
+    others = [f"yours-{number}" for number in range(MOST_REFUSALS - 1)]
     assert await names(talked_to(*others, "mine"), Access(own)) == ["mine"]
 
 
@@ -74,9 +74,9 @@ async def test_only_the_latest_are_shown_and_nobody_looks_for_ever():
     host = talked_to(*(f"mine-{number}" for number in range(most + 50)))
     assert await names(host, Access(auth)) == [f"mine-{number}" for number in range(most)]
     asked.clear()
-    host = talked_to(*(f"yours-{number}" for number in range((MOST_PAGES + 1) * most)))
+    host = talked_to(*(f"yours-{number}" for number in range(2 * MOST_REFUSALS)))
     assert await names(host, Access(auth)) == []
-    assert len(asked) == MOST_PAGES * most
+    assert len(asked) == MOST_REFUSALS
 
 
 async def test_a_hook_that_refuses_a_conversation_hides_it():

@@ -13,12 +13,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge, running
-from thinkwell.core.errors import HostClosedError, StoreUnavailableError
+from thinkwell.core.errors import NOT_STORED, HostClosedError, StoreUnavailableError
+from thinkwell.core.limits import Limits
 from thinkwell.core.principal import Principal
+from thinkwell.host.client import Conversation
 from thinkwell.server.access import Access
 from thinkwell.server.asgi import local_path
 from thinkwell.server.edge import CORS
 from thinkwell.server.http import serve_http
+from thinkwell.server.meter import Meter
 from thinkwell.server.routing import Route, match_route
 from thinkwell.wire.http import HttpResponse
 
@@ -170,16 +173,32 @@ class TestOwnRoutes:
         host = FakeHost()
         status, _, _ = await ask(host, AsgiClient("http", "/readyz", host="10.0.0.7"))
         assert status == 200
-        host.unready = "the disk is full"
+        host.unready = "store"
         status, body, _ = await ask(host, AsgiClient("http", "/readyz"))
-        assert (status, json.loads(body)["reason"]) == (503, "the disk is full")
+        assert (status, json.loads(body)["reason"]) == (503, "store")
 
     async def test_a_store_that_does_not_write_answers_503_and_when_to_come_back(self):
         host = FakeHost()
         host.failure = StoreUnavailableError("the disk is full")
         path = "/agents/chat-agent/alice/get-messages"
-        status, _, headers = await ask(host, AsgiClient("http", path))
-        assert (status, headers["retry-after"]) == (503, "5")
+        status, body, headers = await ask(host, AsgiClient("http", path))
+        assert (status, headers["retry-after"], body) == (503, "5", NOT_STORED)
+
+    async def test_a_list_counts_as_a_message_and_asks_auth_only_so_often(self):
+        host, asked = FakeHost(), 0
+        host.talked_to = [Conversation(name=str(n), title="", updated_at=0.0) for n in range(1000)]
+
+        def nobody(request: Any, route: Any) -> None:
+            nonlocal asked
+            asked += 1
+
+        meter, access = Meter(Limits(messages=0.001, message_burst=1)), Access(nobody)
+        statuses: list[int] = []
+        for _ in range(2):
+            client = AsgiClient("http", "/_thinkwell/conversations")
+            client.scope["client"] = ("203.0.113.7", 1)
+            statuses.append((await ask(host, client, meter=meter, access=access))[0])
+        assert (statuses, asked) == ([200, 429], 500)
 
     async def test_health_says_that_it_lives_and_nothing_about_agents(self):
         status, body, _ = await ask(FakeHost(), AsgiClient("http", "/healthz"))

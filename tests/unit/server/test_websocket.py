@@ -11,7 +11,12 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge, running
-from thinkwell.core.errors import StoreLockedError
+from thinkwell.core.errors import (
+    NOT_STORED,
+    ConfigurationError,
+    StoreError,
+    StoreUnavailableError,
+)
 from thinkwell.core.principal import Principal
 from thinkwell.host.client import AgentAddress
 from thinkwell.server import outbox
@@ -78,7 +83,12 @@ async def test_frames_after_the_end_go_nowhere(host: FakeHost):
 
 @pytest.mark.parametrize(
     ("failure", "text"),
-    [(StoreLockedError("locked"), "locked"), (RuntimeError("secret"), "Internal error")],
+    [
+        (ConfigurationError("wrong"), "wrong"),
+        (RuntimeError("secret"), "Internal error"),
+        (StoreError("COMMIT failed: secret"), "Internal error"),
+        (StoreUnavailableError("secret"), NOT_STORED),
+    ],
 )
 async def test_an_error_while_setting_up_is_told_and_closes_with_1011(
     host: FakeHost, failure: Exception, text: str
