@@ -26,8 +26,10 @@ async def encoded_transcript(
     """
     kept = session.history.kept or KeptPath(session.history, visible_text)
     if keep:
-        session.history.kept = kept
+        session.history.kept = kept  # first: writes during the refresh must reach it
     await kept.refresh()
+    if keep:
+        session.cache.paths.keep(session.history, kept)
     waiting = _waiting(kept, line, growing)
     behind = [text.encode() for text in waiting.values()]
     newest = kept.newest
@@ -49,7 +51,7 @@ async def encoded_transcript(
 
 def forget_transcript(session: Session) -> None:
     """Nobody watches any more: an agent that nobody looks at should cost little memory."""
-    session.history.kept = None
+    session.cache.paths.drop(session.history)
 
 
 def _waiting(kept: KeptPath, line: Iterable[Ticket], growing: RunningTurn | None) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
+from thinkwell.session.kept_path import KeptPaths
 from thinkwell.session.rows import StoredMessage
 
 T = TypeVar("T")
@@ -49,6 +50,8 @@ class MessageCache:
         self._max_bytes = max_bytes
         self._bytes = 0
         self._entries: OrderedDict[int, CachedMessage] = OrderedDict()
+        self.paths = KeptPaths()
+        """What is kept encoded for the clients of all these sessions."""
 
     @property
     def size(self) -> int:

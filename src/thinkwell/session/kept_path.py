@@ -86,6 +86,11 @@ class KeptPath:
         """The messages behind the blocks, one by one."""
         return tuple(self._newest)
 
+    @property
+    def bytes(self) -> int:
+        """About the memory it takes."""
+        return sum(map(len, self._blocks)) + sum(map(len, self._newest)) + 200 * len(self._ids)
+
     def is_followed_by(self, ids: Sequence[str], new: Collection[str]) -> bool:
         """Whether a list of ids is this path with nothing but `new` ones behind it."""
         length = len(self._ids)
@@ -224,6 +229,34 @@ class KeptPath:
             encoded = [self._encode(texts[each]).encode() for each in ids]
             self._blocks[block] = b",".join([*encoded, b""])
         self._changed(place)
+
+
+class KeptPaths:
+    """The kept paths of all agents of a host, bounded together; the oldest use goes first.
+
+    An agent whose path was dropped reads it anew when somebody looks next.
+    """
+
+    def __init__(self, most_bytes: int = 128 * 1024 * 1024) -> None:
+        self._most_bytes = most_bytes
+        self._sizes: dict[History, int] = {}
+
+    def keep(self, history: History, path: KeptPath) -> None:
+        """`path` is in use now; others may have to go for it."""
+        history.kept = path
+        self._sizes.pop(history, None)
+        self._sizes[history] = path.bytes
+        excess = sum(self._sizes.values()) - self._most_bytes
+        for other in [*self._sizes][:-1]:
+            if excess <= 0:
+                break
+            excess -= self._sizes[other]
+            self.drop(other)
+
+    def drop(self, history: History) -> None:
+        """Nobody watches any more."""
+        history.kept = None
+        self._sizes.pop(history, None)
 
 
 def _groups(ids: Sequence[str], size: int = 128) -> list[Sequence[str]]:

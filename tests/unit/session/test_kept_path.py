@@ -10,8 +10,10 @@ import pytest
 
 from tests.unit.session.conftest import text
 from thinkwell.session import kept_path
-from thinkwell.session.kept_path import KeptPath
+from thinkwell.session.history import History
+from thinkwell.session.kept_path import KeptPath, KeptPaths
 from thinkwell.session.session import Session
+from thinkwell.store.sqlite import SqliteStore
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +27,22 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def kept(session: Session) -> KeptPath:
     session.history.kept = KeptPath(session.history, lambda stored: stored)
     return session.history.kept
+
+
+async def test_all_kept_paths_together_are_bounded_and_the_oldest_goes_first(
+    session: Session, store: SqliteStore
+):
+    """A thousand watched conversations must not fill the memory."""
+    await session.append_message(text("m", "x" * 400))
+    histories = [History(store, "a", "s", cache=session.cache) for _ in range(3)]
+    paths = KeptPaths(most_bytes=1_500)
+    for history in (*histories, histories[1]):
+        path = history.kept or KeptPath(session.history, lambda stored: stored)
+        await path.refresh()
+        paths.keep(history, path)
+    assert [history.kept is not None for history in histories] == [False, True, True]
+    paths.drop(histories[2])
+    assert histories[2].kept is None
 
 
 def messages(kept: KeptPath) -> list[Any]:
