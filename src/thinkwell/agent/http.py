@@ -63,7 +63,7 @@ async def handle_agent_request(
     except Refusal as said:
         refusal = said
     if own.json:
-        answer = json_response({"error": refusal.text}, refusal.status)
+        answer = json_response({"error": refusal.text, **refusal.facts}, refusal.status)
     else:
         answer = HttpResponse(status=refusal.status, body=refusal.text.encode())
     return msgspec.structs.replace(answer, headers={**answer.headers, **refusal.headers})

@@ -19,8 +19,17 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 class Refusal(Exception):  # noqa: N818 - an answer, not a defect
     """A request that cannot be served. Becomes the answer; never leaves `agent/http.py`."""
 
-    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(text)
+        self.facts = facts or {}
+        """What a JSON answer says beside the text."""
         self.status = status
         self.text = text
         self.headers = headers or {}

@@ -20,11 +20,12 @@ from thinkwell.agent.http_body import Refusal, Visit, check_sizes, json_response
 from thinkwell.agent.inputs import as_messages, from_client, is_empty
 from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import HostClosedError, SubmissionConflictError
+from thinkwell.core.tasks import CutOffError
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.visible import visible_message
 from thinkwell.turn.admission import MOST_NEW, TurnRequest
-from thinkwell.wire.http import HttpResponse
+from thinkwell.wire.http import RETRY_LATER, HttpResponse
 
 _FIELDS = ("input", "metadata", "idempotencyKey", "wait")
 _EXAMPLE = '`{"input": "hello"}`'
@@ -118,11 +119,20 @@ async def _settled(turns: Turns, record: TurnRecord) -> TurnRecord:
         try:
             await asyncio.shield(ticket.result)
         except HostClosedError as error:
-            raise Refusal(503, f"{error} Ask for it later: `run/{request_id}`.") from error
+            raise _later(request_id, str(error)) from error
+        except asyncio.CancelledError as cut:
+            said = _later(request_id, "The server stops; the turn goes on at its next start.")
+            raise CutOffError({"error": said.text, **said.facts}) from cut
     found = await turns.find(request_id)
     if found is None or not found.settled:
-        raise Refusal(503, f"The turn has no stored end yet. Ask for it later: `run/{request_id}`.")
+        raise _later(request_id, "The turn has no stored end yet.")
     return found
+
+
+def _later(request_id: str, why: str) -> Refusal:
+    """The turn is accepted and will end, but not while this request waits."""
+    text = f"{why} Ask for it later: `run/{request_id}`."
+    return Refusal(503, text, RETRY_LATER, facts={"requestId": request_id})
 
 
 async def _report(turns: Turns, record: TurnRecord) -> dict[str, Any]:

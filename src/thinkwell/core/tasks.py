@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar
@@ -91,6 +91,14 @@ class LeftBehindError(Exception):
 
 class StoppedError(Exception):
     """Work ended because it was cancelled, as it should."""
+
+
+class CutOffError(asyncio.CancelledError):
+    """A request was cancelled while it waited. `said` is for its sender, if the server stops."""
+
+    def __init__(self, said: Mapping[str, Any]) -> None:
+        super().__init__("a request was cut off")
+        self.said = said
 
 
 async def run_apart(

@@ -18,8 +18,10 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 
+from thinkwell.core import json
 from thinkwell.core.errors import AgentParkedError, HostClosedError, StoreUnavailableError
 from thinkwell.core.limits import payer_of
+from thinkwell.core.tasks import CutOffError
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
 from thinkwell.server.answers import text_response
@@ -35,6 +37,11 @@ from thinkwell.wire.http import RETRY_LATER, HttpResponse
 log = logging.getLogger("thinkwell.server")
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+STOPPING = (
+    b'data: {"type":"error","errorText":"The server stops. The answer goes on when it is back."}'
+    b"\n\ndata: [DONE]\n\n"
+)
+"""The last events of a chat stream that a stop cuts."""
 MOST_DIGITS = 18
 """Of a length that is worth reading."""
 
@@ -43,7 +50,7 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
     """Answer one HTTP request."""
     request = Request(call.scope, call.receive)
     try:
-        response = await _answer(edge, match, request)
+        response = await _answer_unless_stopped(edge, match, request)
     except ClientDisconnect:
         return
     except HostClosedError:
@@ -60,11 +67,41 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
         response.headers.update(edge.cors)
     try:
         send = patient(call.send, edge.meter.limits.read_seconds)
-        await response(call.scope, call.receive, send)
+        await _send_unless_stopped(edge, response, Call(call.scope, call.receive, send))
     except (ClientDisconnect, HostClosedError):
         log.debug("a stream was cut", extra={"path": call.scope["path"]})
     except Exception:  # it has begun: all that is left is to cut it
         log.exception("a stream failed", extra={"path": call.scope["path"]})
+
+
+async def _answer_unless_stopped(edge: Edge, match: RouteMatch, request: Request) -> Response:
+    """The answer; for whoever still waits when the server stops, that it does."""
+    try:
+        return await _answer(edge, match, request)
+    except asyncio.CancelledError as cut:
+        _take_stop(edge, cut)
+        if isinstance(cut, CutOffError):
+            body = json.dump_bytes(cut.said)
+            return Response(body, 503, dict(RETRY_LATER), media_type="application/json")
+        return text_response(503, "Service Unavailable", RETRY_LATER)
+
+
+async def _send_unless_stopped(edge: Edge, response: Response, call: Call) -> None:
+    """Send the answer. A stream that a stop cuts ends as one: its turn goes on later."""
+    try:
+        await response(call.scope, call.receive, call.send)
+    except asyncio.CancelledError as cut:
+        _take_stop(edge, cut)
+        last = STOPPING if response.headers.get("content-type") == "text/event-stream" else b""
+        await call.send({"type": "http.response.body", "body": last, "more_body": False})
+
+
+def _take_stop(edge: Edge, cut: asyncio.CancelledError) -> None:
+    """Go on after a cancel that is the server's stop; any other one is raised again."""
+    task = asyncio.current_task()
+    if edge.host.not_ready() != "stopping" or task is None:
+        raise cut
+    task.uncancel()
 
 
 async def _answer(edge: Edge, match: RouteMatch, request: Request) -> Response:
