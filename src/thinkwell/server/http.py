@@ -99,7 +99,7 @@ async def _send_unless_stopped(edge: Edge, response: Response, call: Call) -> No
 def _take_stop(edge: Edge, cut: asyncio.CancelledError) -> None:
     """Go on after a cancel that is the server's stop; any other one is raised again."""
     task = asyncio.current_task()
-    if edge.host.not_ready() != "stopping" or task is None:
+    if edge.host.not_ready() not in ("stopping", "draining") or task is None:
         raise cut
     task.uncancel()
 
