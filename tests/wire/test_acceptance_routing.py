@@ -11,6 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from tests.wire.room import Chat, Room, room
 from thinkwell import Agent, HttpRequest, HttpResponse, Think
+from thinkwell.messages.message import text_of
 
 KEBAB = [
     ("ChatAgent", "chat-agent"),
@@ -115,7 +116,9 @@ class TestRequests:
             await tab.stream()
             async with r.browser.session.get(f"{r.browser.url}{url}?token=1") as answer:
                 assert answer.headers["content-type"] == "application/json"
-                assert await answer.json() == tab.heard[-2]["messages"]
+                question, stored = await answer.json()
+                assert text_of(question) == "hi"
+                assert stored == tab.heard[-2]["message"]
 
     async def test_1_3_5_it_counts_wherever_it_stands_last_and_before_the_app(self):
         class Greedy(Chat, name="chat"):

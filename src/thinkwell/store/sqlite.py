@@ -45,6 +45,8 @@ class SqliteStore:
         self._link: SqliteLink | None = None
         self._lock: FileLock | None = None
         self._files: tuple[FileIdentity, ...] = ()
+        self._log = self._path.with_name(self._path.name + "-wal")
+        self._log_was_left = False
         self._checkpointer: Checkpointer | None = None
         self._committer: WorkerThread | None = None
         self._reader: WorkerThread | None = None
@@ -148,6 +150,7 @@ class SqliteStore:
         lock = FileLock(self._path)
         lock.acquire()
         self._lock = lock
+        self._log_was_left = self._log.exists() and self._log.stat().st_size > 0
         make_private(self._path)
         self._refuse_newer_file()
         return self._connect_file()
@@ -179,11 +182,11 @@ class SqliteStore:
             return
         checkpointer = Checkpointer(self._path, self._connect_file)
         # The log is there from the first read on, and stays the same file while it is in use.
-        log = self._path.with_name(self._path.name + "-wal")
-        database, *_ = self._files = tuple(map(FileIdentity, (self._path, log)))
+        database, *_ = self._files = tuple(map(FileIdentity, (self._path, self._log)))
         self._link = SqliteLink(connection, queries, checkpointer.look, database.check)
         checkpointer.start(self._link.lock)
-        checkpointer.empty_soon()  # a log that a crash left may hold what a clear had erased
+        if self._log_was_left:  # by a crash: it may hold what a clear had erased
+            checkpointer.empty_soon()
         self._checkpointer = checkpointer
         self._reader = WorkerThread("thinkwell-read")
         if self._durability == "power":
