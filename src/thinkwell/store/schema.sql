@@ -88,7 +88,6 @@ CREATE INDEX turns_by_message ON turns (agent, message_id) WHERE message_id IS N
 CREATE INDEX turns_by_age ON turns (agent, seq);
 CREATE INDEX turns_unsettled ON turns (agent, seq) WHERE status IN ('accepted', 'running');
 CREATE INDEX turns_owing_hooks ON turns (agent, seq) WHERE hooks_owed > 0;
-CREATE INDEX turns_parked ON turns (agent, seq) WHERE stop_reason = 'parked';
 CREATE INDEX turns_owing_continuation ON turns (agent, seq) WHERE continuation_owed = 1;
 
 -- Append-only while a turn runs. The position is its only key: an index by turn would cost every

@@ -2,7 +2,6 @@
 ALTER TABLE turns ADD COLUMN incident TEXT;
 ALTER TABLE turns DROP COLUMN attempt_seq;
 ALTER TABLE turns DROP COLUMN stalled;
-CREATE INDEX turns_parked ON turns (agent, seq) WHERE stop_reason = 'parked';
 CREATE TABLE boots (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     started_at DOUBLE PRECISION NOT NULL,
