@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from thinkwell.server.asgi import Scope, header
 
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-"""The names of this machine: what a server on a loopback address without `auth` answers to."""
+"""What an app without `auth` answers to, unless `allowed_hosts` says otherwise."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
