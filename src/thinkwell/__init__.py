@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from thinkwell.agent.inline import create_agent
     from thinkwell.agent.rpc import RpcStream, rpc
     from thinkwell.agent.think import Think
-    from thinkwell.agent.turn_info import Submission, TurnInfo
     from thinkwell.core.authority import Subject
     from thinkwell.core.errors import AbortTurn, FailTurn, ThinkwellError, ToolError
     from thinkwell.core.limits import Limits
@@ -49,7 +48,8 @@ if TYPE_CHECKING:
     from thinkwell.tools.scope import Scope
     from thinkwell.tools.stopping import has_tool_call, step_count_is
     from thinkwell.tools.tool import Tool, tool
-    from thinkwell.turn.ending import TurnResult
+    from thinkwell.turn.end.ending import TurnResult
+    from thinkwell.turn.info import Submission, TurnInfo
     from thinkwell.wire.http import HttpRequest, HttpResponse
 
 _HOMES = {
@@ -84,7 +84,7 @@ _HOMES = {
     "StepContext": "hooks.contexts",
     "StepFinishContext": "hooks.contexts",
     "Subject": "core.authority",
-    "Submission": "agent.turn_info",
+    "Submission": "turn.info",
     "Substitute": "hooks.answers",
     "Think": "agent.think",
     "ThinkwellError": "core.errors",
@@ -97,8 +97,8 @@ _HOMES = {
     "ToolSuccessContext": "hooks.contexts",
     "TurnConfig": "hooks.answers",
     "TurnContext": "hooks.contexts",
-    "TurnInfo": "agent.turn_info",
-    "TurnResult": "turn.ending",
+    "TurnInfo": "turn.info",
+    "TurnResult": "turn.end.ending",
     "TurnStartContext": "hooks.contexts",
     "UIMessage": "messages.message",
     "create_agent": "agent.inline",

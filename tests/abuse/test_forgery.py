@@ -15,9 +15,9 @@ import pytest
 
 from tests.http.support import Client, Guide, Stream, frames_until, talking
 from thinkwell import tool
-from thinkwell.agent.forgery import MOST_CLAIMS
 from thinkwell.messages.message import UIMessage, text_of, user_message
 from thinkwell.testing import call, pause, text
+from thinkwell.turn.ask.forgery import MOST_CLAIMS
 
 DELETE = call("delete", {"path": "mine"})
 APPROVED = {

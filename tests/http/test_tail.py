@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from thinkwell.agent.http_tail import follow, last_chunks
-from thinkwell.agent.tail import Tail
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.turn.settle import SAFE_ERROR
-from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.end.settle import SAFE_ERROR
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.tail import Tail
 
 OWNER = Owner("a/x", 1)
 

@@ -13,13 +13,13 @@ import pytest
 
 from tests.turns.support import Client, Stage, name_of, running
 from thinkwell import Think, tool
-from thinkwell.agent.intake import read_policy
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.principal import Principal
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of, user_message
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import call, pause, text
+from thinkwell.turn.ask.policy import read_policy
 
 
 class Plain(Think):

@@ -10,7 +10,7 @@ from thinkwell.messages.message import text_of, user_message
 from thinkwell.models.base import TextDelta, TextStart
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import text
-from thinkwell.turn import model_call
+from thinkwell.turn.run import model_call
 
 PIECE = "Nine megabytes of words, all of them seen by the client. " * 1_000
 PIECES = 160

@@ -10,11 +10,12 @@ from tests.turns.support import Stage, running
 from thinkwell import Think, tool
 from thinkwell.core.signal import AbortController
 from thinkwell.journal.turn_log import TurnLog
-from thinkwell.live.watchers import Transcript, Watcher
+from thinkwell.live.watchers import Watcher
 from thinkwell.messages.fold import Fold
 from thinkwell.testing import call, text
-from thinkwell.turn.running import RunningTurn
-from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.transcript import Transcript
 
 OF_A_TURN = (
     Ticket,

@@ -15,7 +15,7 @@ from thinkwell.hooks.registry import EVENTS
 from thinkwell.messages.message import is_settled, tool_parts
 from thinkwell.messages.sanitize import sanitize_message
 from thinkwell.messages.visible import visible_message
-from thinkwell.turn.settle import has_content
+from thinkwell.turn.end.settle import has_content
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

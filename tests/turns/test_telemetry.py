@@ -10,7 +10,7 @@ import pytest
 
 from tests.turns.configured import configured
 from thinkwell.testing import call, pause
-from thinkwell.turn import telemetry
+from thinkwell.turn.run import telemetry
 
 
 class FakeSpan:

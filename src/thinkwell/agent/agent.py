@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from thinkwell.agent.connection import Connection, served_by
+from thinkwell.agent.connection import Connection, caller_of
 from thinkwell.agent.definition import check_class, class_name_of
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
@@ -87,7 +87,7 @@ class Agent:
     @property
     def caller(self) -> Connection | None:
         """The connection whose call or message is served right now."""
-        return served_by(f"{self.agent_class}/{self._name}")
+        return caller_of(f"{self.agent_class}/{self._name}")
 
     def get_connections(self, tag: str | None = None) -> list[Connection]:
         """Who is connected, or those with a tag."""

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from thinkwell.agent.tail import Tail
-from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import StoreError
 from thinkwell.core.user_code import call_user
 from thinkwell.journal.turns import TurnRecord, TurnStatus
-from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.tail import Tail
+from thinkwell.turn.turns import Turns
 
 LEFT = "the callback failed"
 

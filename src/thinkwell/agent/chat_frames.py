@@ -8,26 +8,27 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias, assert_never
 
-from thinkwell.agent.answering import AnswerRefused, answer_as_client
-from thinkwell.agent.authority import NotAllowed, demand
-from thinkwell.agent.chat_request import (
+from thinkwell.agent.connection import Connection
+from thinkwell.core import json
+from thinkwell.core.authority import Subject
+from thinkwell.core.errors import StoreUnavailableError, ThinkwellError
+from thinkwell.core.limits import payer_of
+from thinkwell.live.live import Live
+from thinkwell.live.watchers import Watcher
+from thinkwell.messages.visible import visible_message
+from thinkwell.turn.ask.answers import Answer, approval_answer, result_answer
+from thinkwell.turn.ask.authority import NotAllowed, demand
+from thinkwell.turn.ask.chat_request import (
     Asker,
     accept_chat,
     demand_cancel,
     explain_refusal,
     read_client_tools,
 )
-from thinkwell.agent.connection import Connection
-from thinkwell.agent.intake import read_policy
-from thinkwell.agent.interactions import Answer, approval_answer, result_answer
-from thinkwell.agent.turns import Turns
-from thinkwell.core import json
-from thinkwell.core.authority import Subject
-from thinkwell.core.errors import StoreUnavailableError, ThinkwellError
-from thinkwell.core.limits import payer_of
-from thinkwell.live.watchers import Watcher
-from thinkwell.messages.visible import visible_message
-from thinkwell.turn.settle import SAFE_ERROR
+from thinkwell.turn.ask.client_answers import AnswerRefused, answer_as_client
+from thinkwell.turn.ask.policy import read_policy
+from thinkwell.turn.end.settle import SAFE_ERROR
+from thinkwell.turn.turns import Turns
 from thinkwell.wire import encode
 from thinkwell.wire.frames import (
     BadChatRequest,
@@ -59,8 +60,9 @@ ChatFrame: TypeAlias = (
 class ChatFrames:
     """What one connection does in the chat."""
 
-    def __init__(self, turns: Turns, watcher: Watcher, connection: Connection) -> None:
+    def __init__(self, turns: Turns, live: Live, watcher: Watcher, connection: Connection) -> None:
         self._turns = turns
+        self._live = live
         self._watcher = watcher
         self._policy = read_policy(turns.parts.agent.message_concurrency)
         self._asker = Asker(
@@ -101,9 +103,9 @@ class ChatFrames:
             case ToolResult() | ToolApproval():
                 await self._answer(frame)
             case ResumeRequest(probe_id=probe_id):
-                self._turns.live.resume_request(self._watcher, probe_id)
+                self._live.resume_request(self._watcher, probe_id)
             case ResumeAck(id=request_id):
-                await self._turns.live.resume(self._watcher, request_id)
+                await self._live.resume(self._watcher, request_id)
             case ClientMessages():
                 log.debug("a client sent its transcript; the server's counts")
             case _:
@@ -137,7 +139,7 @@ class ChatFrames:
             return
         admission, ticket = accepted
         if ticket is None:  # sent twice: the sender may have missed what became of it
-            await self._turns.live.tell_again(self._watcher, admission.record)
+            await self._live.tell_again(self._watcher, admission.record)
 
     async def _drop(self, request_id: str) -> None:
         """Policy `drop`: nothing is stored; the sender gets the transcript back (spec/01 §8.1)."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from thinkwell.agent.rpc import CHOOSES_BRANCH, rpc
-from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import SessionError, TurnActiveError
 from thinkwell.journal.ledger import call_times
 from thinkwell.journal.turns import TurnRecord, TurnStatus, turns_of_message, unsettled_turns
@@ -14,6 +13,7 @@ from thinkwell.messages.usage import Usage
 from thinkwell.messages.visible import visible_message
 from thinkwell.session.session import Session
 from thinkwell.store.base import Transaction
+from thinkwell.turn.turns import Turns
 
 
 class ToolTime(msgspec.Struct, frozen=True, rename="camel"):
@@ -53,7 +53,7 @@ class ClientCalls:
         """Go on from the newest message below this one; every client shows that branch."""
         parts = self._turns.parts
         await parts.commits.run(parts.owner, lambda tx: self._choose(tx, message_id))
-        await self._turns.live.send_transcript()
+        await parts.audience.send_transcript()
         self._turns.changes.tell()
 
     async def _choose(self, tx: Transaction, message_id: str) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 from thinkwell.core import json
 from thinkwell.core.principal import Principal
+from thinkwell.core.serving import served_by
 from thinkwell.live.watchers import Watcher
 from thinkwell.wire.http import HttpRequest
 
@@ -81,20 +79,7 @@ def restrict(connection: Connection, *, readonly: bool, tags: tuple[str, ...]) -
     connection._tags = (connection.id, *tags)  # pyright: ignore[reportPrivateUsage]
 
 
-_serving: ContextVar[tuple[str, Connection] | None] = ContextVar("serving", default=None)
-
-
-@contextmanager
-def serving(agent_id: str, connection: Connection | None) -> Generator[None]:
-    """What runs inside works for this connection of this agent."""
-    token = _serving.set(None if connection is None else (agent_id, connection))
-    try:
-        yield
-    finally:
-        _serving.reset(token)
-
-
-def served_by(agent_id: str) -> Connection | None:
+def caller_of(agent_id: str) -> Connection | None:
     """The connection of that agent for which the current code works, if any."""
-    now = _serving.get()
-    return now[1] if now is not None and now[0] == agent_id else None
+    client = served_by(agent_id)
+    return client if isinstance(client, Connection) else None

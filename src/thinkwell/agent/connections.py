@@ -12,22 +12,24 @@ import logging
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from inspect import isawaitable
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.authority import NotAllowed, demand
 from thinkwell.agent.chat_frames import ChatFrames
-from thinkwell.agent.connection import Connection, restrict, serving
+from thinkwell.agent.connection import Connection, restrict
 from thinkwell.agent.rpc import answer_call
 from thinkwell.agent.state import Source, StateBox
-from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
 from thinkwell.core.pieces import in_pieces
 from thinkwell.core.principal import Principal
+from thinkwell.core.serving import serving
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.user_code import call_user, contained
+from thinkwell.live.live import Live
 from thinkwell.live.watchers import Watcher, Watchers
+from thinkwell.turn.ask.authority import NotAllowed, demand
+from thinkwell.turn.turns import Turns
 from thinkwell.wire import encode
 from thinkwell.wire.client_json import SHORT
 from thinkwell.wire.decode import decode_in_pieces
@@ -40,6 +42,13 @@ Work: TypeAlias = Callable[[], Any]
 """Something to do for a connection; may be async."""
 MOST_UNDER_WAY = 1000
 """Calls and messages of one connection that may be under way at once."""
+
+
+class Chat(NamedTuple):
+    """What makes an agent a chat agent."""
+
+    turns: Turns
+    live: Live
 
 
 class Connections:
@@ -65,16 +74,16 @@ class Connections:
         return (known and known.id) != (principal and principal.id)
 
     async def open(
-        self, watcher: Watcher, request: HttpRequest, turns: Turns | None, state: StateBox
+        self, watcher: Watcher, request: HttpRequest, chat: Chat | None, state: StateBox
     ) -> OpenConnection:
         """The connect sequence (§2.2); returns the handle for what the client sends."""
         connection = Connection(watcher, request)
         watcher.brief = request.query.get("thinkwell") == "1"
         await self._judge(watcher, connection)
-        if turns is None:
+        if chat is None:
             self._watchers.add(watcher)
         else:
-            await turns.live.connect(watcher)
+            await chat.live.connect(watcher)
         self._open[watcher] = connection
         try:
             self._greet(watcher, state)
@@ -84,8 +93,8 @@ class Connections:
             if isinstance(error, Exception):
                 await self._tell_error(error, connection)
             raise
-        chat = None if turns is None else ChatFrames(turns, watcher, connection)
-        return OpenConnection(self, watcher, connection, chat=chat, state=state)
+        frames = None if chat is None else ChatFrames(chat.turns, chat.live, watcher, connection)
+        return OpenConnection(self, watcher, connection, chat=frames, state=state)
 
     async def _judge(self, watcher: Watcher, connection: Connection) -> None:
         """What the agent decides about a connection before it is told anything (§2.3)."""

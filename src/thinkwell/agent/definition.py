@@ -10,7 +10,7 @@ from thinkwell.agent.rpc import is_rpc, rpc_methods
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.hooks.registry import ALIASES
 from thinkwell.tools.tool import is_tool
-from thinkwell.turn.limits import limits_of
+from thinkwell.turn.run.limits import limits_of
 from thinkwell.wire.naming import kebab_case
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")

@@ -26,10 +26,6 @@ from thinkwell.agent.agent_events import (
     EventReader,
 )
 from thinkwell.agent.callbacks import ChatCallback, ChatOutcome, call, tell_callback
-from thinkwell.agent.inputs import MessageInput, as_messages, is_empty
-from thinkwell.agent.tail import Tail
-from thinkwell.agent.turn_info import Submission
-from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.errors import AbortedError, TurnError
 from thinkwell.core.ids import new_id
@@ -39,9 +35,13 @@ from thinkwell.journal.turns import Trigger
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.tool import Tool, client_tool
-from thinkwell.turn.admission import TurnRequest, refuse_nested
-from thinkwell.turn.ending import TurnResult
-from thinkwell.turn.ticket import InputFunction, Ticket
+from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
+from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
+from thinkwell.turn.end.ending import TurnResult
+from thinkwell.turn.handle import InputFunction, Ticket
+from thinkwell.turn.info import Submission
+from thinkwell.turn.tail import Tail
+from thinkwell.turn.turns import Turns
 
 if TYPE_CHECKING:
     from thinkwell.agent.think import Think

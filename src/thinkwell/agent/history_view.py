@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import TurnActiveError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import Disposer
@@ -28,7 +27,8 @@ from thinkwell.messages.model_messages import (
     UserMessage,
 )
 from thinkwell.store.base import Transaction
-from thinkwell.turn.step_result import step_messages
+from thinkwell.turn.run.step_result import step_messages
+from thinkwell.turn.turns import Turns
 
 Snapshot = tuple[ModelMessage, ...]
 
@@ -89,7 +89,7 @@ class HistoryView:
             await parts.session.add(tx, made, None)
 
         await parts.commits.run(parts.owner, replace)
-        await self._turns.live.send_transcript()
+        await parts.audience.send_transcript()
         self._turns.changes.tell()
 
     def _refuse_busy(self, call: str) -> None:

@@ -13,10 +13,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any
 
-from thinkwell.agent.answering import answer_as_client, demand_approved
-from thinkwell.agent.authority import demand
-from thinkwell.agent.chat_request import Asker, ask_as_client, read_client_tools
-from thinkwell.agent.forgery import report_copies
 from thinkwell.agent.http_body import Refusal
 from thinkwell.agent.http_rebuild import (
     calls_of,
@@ -28,14 +24,18 @@ from thinkwell.agent.http_rebuild import (
 )
 from thinkwell.agent.http_sse import DONE, STILL_HERE, events
 from thinkwell.agent.http_tail import end_of, follow, last_chunks
-from thinkwell.agent.interactions import Answer, approval_answer, result_answer
-from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, UIMessage, approval_of, is_settled, tool_parts
-from thinkwell.turn.admission import TurnRequest
-from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.ask.admission import TurnRequest
+from thinkwell.turn.ask.answers import Answer, approval_answer, result_answer
+from thinkwell.turn.ask.authority import demand
+from thinkwell.turn.ask.chat_request import Asker, ask_as_client, read_client_tools
+from thinkwell.turn.ask.client_answers import answer_as_client, demand_approved
+from thinkwell.turn.ask.forgery import report_copies
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.turns import Turns
 from thinkwell.wire.frames import ChatRequest
 
 MOVED_ON = "This conversation has moved on meanwhile. Reload it and try again."

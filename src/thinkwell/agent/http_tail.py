@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 
-from thinkwell.agent.tail import Tail, end_chunks
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
-from thinkwell.turn.settle import SAFE_ERROR
-from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.end.settle import SAFE_ERROR
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.tail import Tail, end_chunks
 
 KEEP_ALIVE = 15.0
 """Seconds of silence after which a reader says that it still lives."""

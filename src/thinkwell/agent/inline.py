@@ -18,7 +18,6 @@ from thinkwell.agent.agent_events import AgentEvent
 from thinkwell.agent.callbacks import ChatCallback
 from thinkwell.agent.entry import ChatOptions, OnEvent
 from thinkwell.agent.history_view import HistoryView
-from thinkwell.agent.inputs import MessageInput
 from thinkwell.agent.making import Made
 from thinkwell.agent.plugins import Cleanup, use
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
@@ -31,7 +30,8 @@ from thinkwell.store.open import store_from_url
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool, as_tool
-from thinkwell.turn.ending import TurnResult
+from thinkwell.turn.ask.inputs import MessageInput
+from thinkwell.turn.end.ending import TurnResult
 
 DRAIN_TIMEOUT = 5.0
 """Seconds a running turn gets to end when the agent is closed."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
-from thinkwell.agent.turns import Turns
 from thinkwell.core import json
 from thinkwell.journal.ledger import resolve_call
+from thinkwell.turn.turns import Turns
 
 
 class ToolOutcomes:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
 
-from thinkwell.agent.authority import NotAllowed, demand
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import (
@@ -27,6 +26,7 @@ from thinkwell.core.errors import (
     UserCodeError,
 )
 from thinkwell.core.user_code import contained
+from thinkwell.turn.ask.authority import NotAllowed, demand
 from thinkwell.wire import encode
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
-from thinkwell.agent.behalf import asking_for
 from thinkwell.agent.connection import Connection
 from thinkwell.core import json
 from thinkwell.core.errors import ReadonlyError
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.core.user_code import call_user
 from thinkwell.store.base import Transaction
+from thinkwell.turn.ask.on_behalf import asking_for
 
 log = logging.getLogger("thinkwell.agent")
 

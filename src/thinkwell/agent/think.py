@@ -27,15 +27,10 @@ from thinkwell.agent.entry import (
     wait_until_stable,
 )
 from thinkwell.agent.history_view import HistoryView
-from thinkwell.agent.inputs import MessageInput, as_messages, is_empty
-from thinkwell.agent.interactions import approval_answer, result_answer
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.outcomes import ToolOutcomes
 from thinkwell.agent.plugins import Cleanup, use
 from thinkwell.agent.registration import Registration
-from thinkwell.agent.tail import end_chunks
-from thinkwell.agent.turn_info import Submission, TurnInfo
-from thinkwell.agent.turns import Turns
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.messages.chunks import Chunk
@@ -44,9 +39,14 @@ from thinkwell.session.rows import AUTO, Parent
 from thinkwell.session.session import Session
 from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
-from thinkwell.turn.admission import TurnRequest, refuse_nested
-from thinkwell.turn.ending import TurnResult
-from thinkwell.turn.ticket import InputFunction
+from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
+from thinkwell.turn.ask.answers import approval_answer, result_answer
+from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
+from thinkwell.turn.end.ending import TurnResult
+from thinkwell.turn.handle import InputFunction
+from thinkwell.turn.info import Submission, TurnInfo
+from thinkwell.turn.tail import end_chunks
+from thinkwell.turn.turns import Turns
 
 DEFAULT_PROMPT = (
     "You are a helpful assistant. Answer plainly and to the point, say so when you do not know "
@@ -376,7 +376,7 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
         """Write messages as a chain, without running a turn. Safe inside a tool."""
         await self.session.add_messages(messages, parent_id, mode=mode)
         if broadcast and not self._turns.busy:
-            await self._turns.live.send_transcript()
+            await self._turns.parts.audience.send_transcript()
         self._turns.changes.tell()
 
     async def get_messages(self) -> list[UIMessage]:

@@ -11,14 +11,11 @@ from contextlib import contextmanager
 from functools import partial
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.connections import Connections, OpenConnection
+from thinkwell.agent.connections import Chat, Connections, OpenConnection
 from thinkwell.agent.http import handle_agent_request
 from thinkwell.agent.making import Made, make
-from thinkwell.agent.retrying import retry_turn
 from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
-from thinkwell.agent.transcript import forget_transcript
-from thinkwell.agent.turns import Turns
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import StoreUnavailableError, TurnError
@@ -30,16 +27,20 @@ from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turn_log import Owner
+from thinkwell.live.live import Live
 from thinkwell.live.watchers import Sink, Watcher, Watchers
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import UNBORN, claim, claim_if_there
-from thinkwell.turn.crowd import Crowd
-from thinkwell.turn.face import Parts
-from thinkwell.turn.limits import limits_of
-from thinkwell.turn.suspects import Suspects
+from thinkwell.turn.ask.crowd import Crowd
+from thinkwell.turn.ask.retry import retry_turn
+from thinkwell.turn.line.suspects import Suspects
+from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.limits import limits_of
+from thinkwell.turn.transcript import forget_transcript
+from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
@@ -78,13 +79,14 @@ class Activation:
         *,
         connections: Connections,
         state: StateBox,
-        turns: Turns | None,
+        chat: Chat | None,
         tasks: TaskOwner,
     ) -> None:
         self.agent = agent
         self._connections = connections
         self._state = state
-        self._turns = turns
+        self._chat = chat
+        self._turns = None if chat is None else chat.turns
         self._tasks = tasks
         self._users = 0
 
@@ -107,7 +109,7 @@ class Activation:
         if self._connections.is_anothers(connection_id, request.principal):
             connection_id = new_id()  # or it would silence the other one's tab
         watcher = Watcher(connection_id, sink)
-        return await self._connections.open(watcher, request, self._turns, self._state)
+        return await self._connections.open(watcher, request, self._chat, self._state)
 
     async def handle_request(self, request: HttpRequest) -> HttpResponse:
         """Answer an HTTP request."""
@@ -180,18 +182,20 @@ async def wake(
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
     await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
     agent._state, agent._connections = state, connections  # pyright: ignore[reportPrivateUsage]
-    turns = None
+    chat = None
     if made is not None:
-        turns = Turns(tasks, owned.generation, watchers)
-        await _wire_chat(made, turns, owner, around)
+        turns = Turns(tasks, owned.generation)
+        chat = Chat(turns, Live(watchers, turns.transcript, turns.find_ended))
+        await _wire_chat(made, chat, owner, around)
     await call_user("on_start", agent.on_start)
-    if turns is not None:
-        await turns.recover()
-    return Activation(agent, connections=connections, state=state, turns=turns, tasks=tasks)
+    if chat is not None:
+        await chat.turns.recover()
+    return Activation(agent, connections=connections, state=state, chat=chat, tasks=tasks)
 
 
-async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surroundings) -> None:
+async def _wire_chat(made: Made, chat: Chat, owner: Owner, around: Surroundings) -> None:
     """Give a chat agent its session and its turns."""
+    turns = chat.turns
     agent, write = made.agent, partial(around.commits.run, owner)
     session = Session(
         around.store, owner.agent_id, write=write, clock=around.clock, cache=around.messages
@@ -205,7 +209,7 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
         strict=agent.strict_hooks,
         limits=HookLimits(hook=limits.hook, grace=agent.cancel_grace, owner=turns.tasks),
     )
-    turns.live.watchers.emptied = partial(forget_transcript, agent.session)
+    chat.live.watchers.emptied = partial(forget_transcript, agent.session)
     turns.wire(
         Parts(
             agent=agent,
@@ -220,7 +224,9 @@ async def _wire_chat(made: Made, turns: Turns, owner: Owner, around: Surrounding
             clock=around.clock,
             boot=around.boot,
             suspects=around.suspects,
-            output=turns.telling,
+            audience=chat.live,
+            line=turns.line,
+            changes=turns.changes,
             crowd=around.crowd,
             scopes=made.scopes,
             tasks=turns.tasks,

@@ -1,6 +1,6 @@
 """What a client may do: the actions, what they are about, and who may by default.
 
-Pure. `Agent.authorize` gives this answer and may be overridden; `agent/authority.py` asks it.
+Pure. `Agent.authorize` gives this answer and may be overridden; `turn/ask/authority.py` asks it.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ from thinkwell.journal.boots import (
 from thinkwell.journal.starts import deadly_starts
 from thinkwell.journal.turns import agents_with_work, all_agents, has_work
 from thinkwell.store.base import Store
-from thinkwell.turn.crowd import Crowd
-from thinkwell.turn.suspects import Suspects
+from thinkwell.turn.ask.crowd import Crowd
+from thinkwell.turn.line.suspects import Suspects
 
 log = logging.getLogger("thinkwell.host")
 

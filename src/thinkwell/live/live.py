@@ -18,28 +18,28 @@ from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.streams import (
     ActiveStream,
-    EndedStream,
     TerminalRecord,
     end_frame,
     news,
     replay,
 )
-from thinkwell.live.watchers import NOTHING, Transcript, Watcher, Watchers
+from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.visible import visible_message, visible_text
+from thinkwell.turn.transcript import NOTHING, Transcript
+from thinkwell.turn.turns import EndedTurn
 from thinkwell.wire import encode
 
 log = logging.getLogger("thinkwell.live")
 
-FindEnded = Callable[[str], "Awaitable[EndedStream | None]"]
-"""A turn that has ended, by request id."""
+FindEnded = Callable[[str], "Awaitable[EndedTurn | None]"]
 
 
 class ReadTranscript(Protocol):
-    """What every client should show now: the active path, then accepted inputs."""
+    """Reads what every client should show now: the active path, then accepted inputs."""
 
     def __call__(self, *, keep: bool = False) -> Awaitable[Transcript]:
-        """Read it; `keep`: it will be asked for again, as long as somebody watches."""
+        """`keep`: it will be asked for again, as long as somebody watches."""
         ...
 
 
@@ -244,6 +244,10 @@ class Live:
         asker = self._askers.get(request_id)
         if asker is not None:
             asker.show(await self._newest_transcript())
+
+    def remember_failure(self, request_id: str, error: str) -> None:
+        """The last turn before this start failed: whoever connects is told."""
+        self.terminal = TerminalRecord(request_id, error)
 
     def cleared(self, but: str | None) -> None:
         """The conversation is gone: whoever waits is released, the others empty their list.

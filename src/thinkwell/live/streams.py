@@ -28,13 +28,6 @@ class ActiveStream(msgspec.Struct):
         return self.log.written > 0
 
 
-class EndedStream(msgspec.Struct, frozen=True):
-    """A turn that has ended, and what is still kept of its stream."""
-
-    record: TurnRecord
-    bodies: Sequence[str]
-
-
 class TerminalRecord(msgspec.Struct, frozen=True):
     """The error the last turn ended with; told to whoever connects until the next turn."""
 

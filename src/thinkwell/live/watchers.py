@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-import msgspec
-
-from thinkwell.session.kept_path import Tail
-from thinkwell.wire import encode
+from thinkwell.turn.transcript import NOTHING, Transcript
 from thinkwell.wire.encode import Frame
 
 
@@ -27,31 +24,6 @@ class Sink(Protocol):
         ...
 
 
-class Transcript(msgspec.Struct, frozen=True):
-    """What a client should show."""
-
-    messages: Sequence[bytes] = ()
-    """The messages behind the blocks, as JSON texts."""
-    last: str | None = None
-    """The id of the last one."""
-    blocks: Sequence[bytes] = ()
-    """The older messages of a long conversation: JSON texts, each with a comma behind it."""
-    version: int = 0
-    """The version of the stored path in it."""
-    since: Callable[[int], Tail | None] = lambda _: None
-    """What is new since an older version; None if only the whole will do."""
-
-    def frame(self, *, connect: bool = False) -> Frame:
-        """The whole of it."""
-        return encode.chat_messages(self.blocks, self.messages, connect=connect)
-
-    def short_frame(self, told: int | None) -> Frame:
-        """What somebody lacks who was told the path of an older version."""
-        tail = None if told is None else self.since(told)
-        return self.frame() if tail is None else encode.chat_tail(tail.after, tail.messages)
-
-
-NOTHING = Transcript()
 REMEMBERED = 64
 """How many connections that left are known when they come back."""
 

@@ -1,8 +1,8 @@
 """A message that fits a row, or an error before anything is written (spec/01 §7.7, spec/03 §11).
 
 An answer is stored whole: what clients saw is not lost. Its limit is far away, and a turn ends
-before it (`turn/model_call.py`); what Python code adds beyond it is made to fit. What is given up
-comes in order of how little it is missed: tool outputs, long texts, tool inputs, error texts,
+before it (`turn/run/model_call.py`); what Python code adds beyond it is made to fit. What is given
+up comes in order of how little it is missed: tool outputs, long texts, tool inputs, error texts,
 reasoning. Files are not touched. The metadata of the message says which outputs and texts are no
 longer whole. Warning about it is the caller's: a message that changed is not the same object.
 What anybody else says is refused when it is too large: nobody wants half a question answered.

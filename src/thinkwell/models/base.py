@@ -2,7 +2,7 @@
 
 Contract of `Model.stream`:
 - It yields content events in order and ends with exactly one terminal event: `Finish` or `Failure`.
-  Failure is data here; it becomes an exception in one place (`turn/model_call.py`).
+  Failure is data here; it becomes an exception in one place (`turn/run/model_call.py`).
 - Each `TextDelta` and `ReasoningDelta` lies between a start and an end with the same id; ids are
   unique within one call. Only a `Failure` may leave a part open.
 - A tool call is `ToolInputStart`, any number of `ToolInputDelta`, then `ToolCall` with the whole

@@ -14,8 +14,9 @@ from thinkwell.core.errors import StoreError
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.live import Live
-from thinkwell.live.streams import EndedStream
-from thinkwell.live.watchers import Transcript, Watcher, Watchers
+from thinkwell.live.watchers import Watcher, Watchers
+from thinkwell.turn.transcript import Transcript
+from thinkwell.turn.turns import EndedTurn
 from thinkwell.wire.encode import Frame
 
 CHUNKS = [json.dumps({"type": "text-delta", "id": "t", "delta": str(n)}) for n in range(5)]
@@ -48,7 +49,7 @@ class Room:
 
     def __init__(self) -> None:
         self.messages: list[str] = []
-        self.ended: dict[str, EndedStream] = {}
+        self.ended: dict[str, EndedTurn] = {}
         self.pause: asyncio.Event | None = None
         self.failure: StoreError | None = None
         self.live = Live(Watchers(), self._transcript, self._find_ended)
@@ -61,7 +62,7 @@ class Room:
             raise self.failure
         return Transcript([m.encode() for m in self.messages], "m" if self.messages else None)
 
-    async def _find_ended(self, request_id: str) -> EndedStream | None:
+    async def _find_ended(self, request_id: str) -> EndedTurn | None:
         return self.ended.get(request_id)
 
     async def tab(self, name: str) -> Tab:
@@ -92,7 +93,7 @@ class Room:
             client_error=error,
         )
         log = self.logs.get(made.request_id)
-        self.ended[made.request_id] = EndedStream(done, log.bodies if log else ())
+        self.ended[made.request_id] = EndedTurn(done, log.bodies if log else ())
         await self.live.ended(done, error)
 
 

@@ -11,7 +11,7 @@ from thinkwell.core.errors import AbortTurn
 from thinkwell.core.signal import AbortController
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.core.visits import Guard, current_guard
-from thinkwell.turn.interrupt import interruptible
+from thinkwell.turn.run.interrupt import interruptible
 
 
 async def wait_forever() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.turn.queue import TurnQueue
-from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.line.line import TurnLine
 
 
 class Line:
@@ -21,7 +21,7 @@ class Line:
         self.log: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}
         self.failing: dict[str, BaseException] = {}
-        self.queue = TurnQueue(run=self._run, stale=self._stale, tasks=self.tasks, generation=0)
+        self.queue = TurnLine(run=self._run, stale=self._stale, tasks=self.tasks, generation=0)
 
     def put(self, name: str, *, generation: int = 0, wait: bool = False) -> Ticket:
         if wait:

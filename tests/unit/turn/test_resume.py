@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinkwell.models.base import Finish
-from thinkwell.turn.resume import Position, read_position
-from thinkwell.turn.steps import Continue, Final, decide_next
+from thinkwell.turn.run.resume import Position, read_position
+from thinkwell.turn.run.steps import Continue, Final, decide_next
 
 START = {"type": "start", "messageId": "m"}
 STEP = {"type": "start-step"}

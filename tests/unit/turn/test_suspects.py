@@ -13,9 +13,9 @@ from thinkwell.journal.boots import Boot, begin_boot, mark_steady, mark_stopped,
 from thinkwell.journal.budget import Incident
 from thinkwell.journal.turns import TurnRecord, insert_turn, start_attempt
 from thinkwell.store.sqlite import SqliteStore
-from thinkwell.turn.queue import TurnQueue
-from thinkwell.turn.suspects import Suspects
-from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.line.line import TurnLine
+from thinkwell.turn.line.suspects import Suspects
 
 
 def record(agent: str, boots: tuple[int, ...] = ()) -> TurnRecord:
@@ -36,14 +36,14 @@ class Line:
         self.tasks = TaskOwner("test")
         self.suspects = suspects
         self.began: list[str] = []
-        self.queues: dict[str, TurnQueue] = {}
+        self.queues: dict[str, TurnLine] = {}
 
     def put(self, agent: str) -> Ticket:
         async def run(ticket: Ticket) -> None:
             self.began.append(ticket.record.agent_id)
             await ticket.result
 
-        queue = self.queues[agent] = TurnQueue(run=run, stale=run, tasks=self.tasks, generation=0)
+        queue = self.queues[agent] = TurnLine(run=run, stale=run, tasks=self.tasks, generation=0)
         queue.suspects = self.suspects
         ticket = Ticket(record(agent))
         queue.put(ticket)

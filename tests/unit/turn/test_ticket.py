@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.turn.ticket import Ticket
+from thinkwell.turn.handle import Ticket
 
 
 class Clock:

@@ -1,0 +1,1 @@
+"""Somebody asks: what becomes a turn, what answers one, what clears them away."""

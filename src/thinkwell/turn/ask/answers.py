@@ -1,0 +1,294 @@
+"""Answers from outside: results of client tools and decisions about approvals (spec/01 §11).
+
+An answer is applied to the message that waits for it, stored and shown as an update. If a client
+asked to go on and no call of that message waits any more, the same transaction accepts a
+continuation: a crash in between cannot leave the chat stuck. An answer for a turn that still
+streams is applied to the growing message; the turn's own end then starts the continuation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from thinkwell.core import json
+from thinkwell.core.principal import Principal
+from thinkwell.core.signal import AbortSignal
+from thinkwell.core.user_code import call_user
+from thinkwell.hooks.contexts import ToolOutcome, ToolResultContext
+from thinkwell.journal.decisions import Decision, record_decision
+from thinkwell.journal.turns import TurnRecord, answering_turn, newest_turn
+from thinkwell.messages.apply_result import (
+    Applied,
+    StoredCall,
+    apply_approval,
+    apply_tool_result,
+    find_call,
+)
+from thinkwell.messages.message import Part, UIMessage, tool_name
+from thinkwell.messages.waiting import has_pending_interaction
+from thinkwell.session.rows import StoredMessage
+from thinkwell.store.base import Reader, Transaction
+from thinkwell.tools.tool import as_tool
+from thinkwell.turn.ask.continuation import start_continuation
+from thinkwell.turn.ask.on_behalf import asking_for
+from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.running import OutsideAnswer, RunningTurn
+
+log = logging.getLogger("thinkwell.agent")
+
+Change = Callable[[UIMessage], Applied]
+SEARCHED_BYTES = 4 * 1024 * 1024
+"""How far back an answer looks for its call."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer from outside."""
+
+    tool_call_id: str
+    change: Change
+    outcome: ToolOutcome
+    auto_continue: bool
+    client_tools: tuple[dict[str, Any], ...] | None = None
+    """Tools the client declares now; None keeps those of the turn before."""
+    reason: str | None = None
+    message_id: str | None = None
+    """The one message it was allowed for; None: whichever has the call."""
+    by: Principal | None = None
+    """Who answers."""
+    by_client: bool = False
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of an answer."""
+
+    message: UIMessage | None = None
+    """The message that changed."""
+    part: Part | None = None
+    continuation: TurnRecord | None = None
+    """The turn that goes on, if one was accepted."""
+    decision: Decision | None = None
+
+
+def result_answer(
+    tool_call_id: str,
+    *,
+    output: Any = UNSET,
+    error: str | UnsetType | None = UNSET,
+    auto_continue: bool = True,
+    client_tools: Sequence[dict[str, Any]] | None = None,
+) -> Answer:
+    """The result of a client tool: exactly one of `output` and `error`."""
+    if (output is UNSET) == (error is UNSET):
+        raise ValueError(
+            "Give exactly one of output= and error=: `add_tool_result(call_id, output=...)`."
+        )
+    plain = UNSET if output is UNSET else json.to_jsonable(output)
+    return Answer(
+        tool_call_id=tool_call_id,
+        change=lambda m: apply_tool_result(m, tool_call_id, output=plain, error_text=error),
+        outcome="client",
+        auto_continue=auto_continue,
+        client_tools=None if client_tools is None else tuple(client_tools),
+    )
+
+
+def approval_answer(
+    tool_call_id: str, *, approved: bool, reason: str | None = None, auto_continue: bool = True
+) -> Answer:
+    """A person's decision about a call."""
+    return Answer(
+        tool_call_id=tool_call_id,
+        change=lambda m: apply_approval(m, tool_call_id, approved=approved, reason=reason),
+        outcome="executed" if approved else "denied",
+        auto_continue=auto_continue,
+        reason=reason,
+    )
+
+
+async def apply_answer(
+    parts: Parts, running: Callable[[], RunningTurn | None], answer: Answer
+) -> Answered:
+    """Apply an answer durably. Nothing happens for an unknown or settled call: the first wins.
+
+    Everything is decided inside one transaction, so a turn that settles at the same moment has
+    either taken the answer into what it stores, or its stored message is changed.
+    """
+    if not answer.by_client:
+        asker = asking_for(parts.owner.agent_id)
+        answer = msgspec.structs.replace(answer, by=None if asker is None else asker.principal)
+    answered = await parts.commits.run(parts.owner, lambda tx: _apply(tx, parts, running(), answer))
+    if answered.decision is not None:
+        parts.bus.emit("chat:decision", **msgspec.structs.asdict(answered.decision))
+    return answered
+
+
+async def _apply(
+    tx: Transaction, parts: Parts, running: RunningTurn | None, answer: Answer
+) -> Answered:
+    growing = None if running is None or running.stored else running
+    part = None if growing is None else growing.fold.tool_call(answer.tool_call_id)
+    if growing is not None and part is not None:
+        if answer.outcome == "client" and runs_here(parts, part, growing):
+            return Answered()
+        return await _apply_to_running(tx, parts, growing, answer)
+    stored = await _find(tx, parts, answer.tool_call_id)
+    if stored is None or not _is_meant(answer, stored.id):
+        log.info("an answer for an unknown call", extra={"action": "answer"})
+        return Answered()
+    found = find_call([stored.message], answer.tool_call_id)
+    if answer.outcome == "client" and found is not None and runs_here(parts, found.part):
+        return Answered()
+    return await _apply_to_stored(tx, parts, stored, answer)
+
+
+def runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool:
+    """Whether the server runs this call itself: then nobody else says what comes of it."""
+    name = tool_name(part)
+    if turn is not None and part.get("toolCallId") in turn.ledger:
+        return True
+    found = parts.scopes.find_tool(name)
+    tool = None if turn is None else turn.tools.get(name)
+    tool = tool or (parts.own_tools.get(name) if found is None else found.tool)
+    return tool is not None and not tool.is_client
+
+
+async def _apply_to_running(
+    tx: Transaction, parts: Parts, turn: RunningTurn, answer: Answer
+) -> Answered:
+    if not _is_meant(answer, turn.message_id):
+        return Answered()
+    applied = answer.change(turn.fold.message)
+    if applied.part is None:
+        return Answered()
+    taken = OutsideAnswer(
+        part=applied.part,
+        stop_reason="client_tool" if answer.outcome == "client" else "approval",
+        auto_continue=answer.auto_continue,
+        client_tools=answer.client_tools,
+    )
+    decision = await _record(tx, parts, answer, applied=applied, turn=turn.record)
+    turn.take_answer(taken)
+    turn.log.append_event("answer", json.dumps(taken))
+    parts.commits.note(turn.log)
+    return Answered(message=turn.fold.snapshot(), part=applied.part, decision=decision)
+
+
+async def _apply_to_stored(
+    tx: Transaction, parts: Parts, stored: StoredMessage, answer: Answer
+) -> Answered:
+    applied = answer.change(stored.message)
+    if not applied.changed:
+        return Answered()
+    await parts.session.update(tx, applied.message)
+    agent_id = parts.owner.agent_id
+    source = await answering_turn(tx, agent_id, stored.id)
+    decision = await _record(tx, parts, answer, applied=applied, turn=source)
+    record = None
+    if source is not None:
+        record = await start_continuation(
+            tx,
+            parts,
+            source,
+            applied.message,
+            owed=source.continuation_owed or answer.auto_continue,
+            client_tools=answer.client_tools,
+        )
+    return Answered(
+        message=applied.message, part=applied.part, continuation=record, decision=decision
+    )
+
+
+def _is_meant(answer: Answer, message_id: str) -> bool:
+    return answer.message_id is None or answer.message_id == message_id
+
+
+async def _record(
+    tx: Transaction, parts: Parts, answer: Answer, *, applied: Applied, turn: TurnRecord | None
+) -> Decision:
+    """Who decided, in the transaction that makes it so."""
+    decision = Decision(
+        turn=None if turn is None else turn.request_id,
+        message_id=applied.message["id"],
+        tool_call_id=answer.tool_call_id,
+        tool_name=tool_name(applied.part or {}),
+        action="answer" if answer.outcome == "client" else "approve",
+        approved=None if answer.outcome == "client" else answer.outcome == "executed",
+        reason=answer.reason,
+        principal=answer.by,
+        by_client=answer.by_client,
+    )
+    await record_decision(tx, parts.owner.agent_id, decision, now=parts.clock.now())
+    return decision
+
+
+async def tell_answer(parts: Parts, answer: Answer, answered: Answered) -> None:
+    """`after_tool_call` for what was decided outside the loop; an approved call runs later."""
+    part = answered.part
+    if part is None or answer.outcome == "executed":
+        return
+    error = part.get("errorText")
+    denied = part.get("state") == "output-denied"
+    failure = error or ("The call was not allowed." if denied else None)
+    context = ToolResultContext(
+        request_id="",
+        trigger="auto-continuation",
+        continuation=True,
+        agent=parts.agent_ref,
+        abort_signal=AbortSignal(),
+        tool_call_id=answer.tool_call_id,
+        tool_name=tool_name(part),
+        input=part.get("input"),
+        original_input=part.get("input"),
+        step_number=0,
+        messages=(),
+        tool=parts.own_tools.get(tool_name(part)),
+        success=failure is None,
+        outcome=answer.outcome,
+        output=part.get("output"),
+        error=None if failure is None else RuntimeError(failure),
+        duration_ms=0.0,
+    )
+    await parts.hooks.observe_end("after_tool_call", context)
+
+
+async def waits_for_outside(parts: Parts, running: RunningTurn | None) -> bool:
+    """Whether a call waits for a client or a person, also in a growing answer (spec/02 §3.9)."""
+    messages = await parts.session.get_history()
+    if running is not None:
+        messages.append(running.fold.message)
+    return has_pending_interaction(messages, await _client_tool_names(parts))
+
+
+async def _client_tool_names(parts: Parts) -> set[str]:
+    """Tools that clients answer: declared by the agent without a function, or by the client."""
+    newest = await newest_turn(parts.store, parts.owner.agent_id)
+    given = await call_user("get_tools", parts.agent.get_tools)
+    tools = {**parts.own_tools, **{name: as_tool(value) for name, value in given.items()}}
+    declared = () if newest is None else newest.client_tools
+    names = {name for name, tool in tools.items() if tool.is_client}
+    return names | {str(tool.get("name")) for tool in declared}
+
+
+async def find_stored_call(reader: Reader, parts: Parts, tool_call_id: str) -> StoredCall | None:
+    """The newest stored call with that id on the path, if it is not too far back."""
+    found = await _find(reader, parts, tool_call_id)
+    return None if found is None else find_call([found.message], tool_call_id)
+
+
+async def recent_messages(reader: Reader, parts: Parts) -> list[UIMessage]:
+    """As far back as an answer looks for its call, oldest first."""
+    recent = await parts.session.get_recent_history(SEARCHED_BYTES, 1, reader=reader)
+    return [stored.message for stored in recent.messages]
+
+
+async def _find(reader: Reader, parts: Parts, tool_call_id: str) -> StoredMessage | None:
+    recent = await parts.session.get_recent_history(SEARCHED_BYTES, 1, reader=reader)
+    found = find_call([stored.message for stored in recent.messages], tool_call_id)
+    if found is None:
+        return None
+    return next(s for s in recent.messages if s.message is found.message)

@@ -1,0 +1,309 @@
+"""A client's chat request becomes a turn, over whatever it came (spec/01 §6, §8.1).
+
+A client sends its whole list. Only its user messages are read, and of those only what a user can
+say; everything else is written by the server alone, so a copy of it is at most a reference by id
+(DESIGN §8.12).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from itertools import takewhile
+from typing import Any, cast
+
+import msgspec
+
+from thinkwell.core.authority import Subject
+from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
+from thinkwell.core.pieces import Pieces, in_pieces
+from thinkwell.core.principal import Principal
+from thinkwell.core.signal import AbortSignal
+from thinkwell.hooks.contexts import ChatErrorContext
+from thinkwell.journal.turns import Trigger
+from thinkwell.messages.limits import enforce_row_size_limit
+from thinkwell.messages.message import Part, UIMessage
+from thinkwell.messages.validate import check_message, check_reference
+from thinkwell.session.history import History
+from thinkwell.session.kept_path import KeptPath
+from thinkwell.tools.tool import client_tool
+from thinkwell.turn.ask.admission import Admission, TurnRequest
+from thinkwell.turn.ask.authority import TooManyTurns, demand
+from thinkwell.turn.ask.forgery import report_copies
+from thinkwell.turn.ask.inputs import from_client
+from thinkwell.turn.ask.policy import Plan, Policy
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.transcript import Transcript
+from thinkwell.turn.turns import Turns
+from thinkwell.wire.client_json import NOT_READ
+from thinkwell.wire.frames import ChatRequest
+
+log = logging.getLogger("thinkwell.agent")
+
+CHANNEL = "web"
+"""Stamped on user messages that come from a client."""
+_PIECE = 500
+"""Messages after which others go first."""
+_FEW = 32
+"""Unknown ids that may be looked up in the transaction that accepts them."""
+
+
+class Asker(msgspec.Struct, frozen=True, kw_only=True):
+    """Who sends a chat request."""
+
+    trigger: Trigger
+    connection: str | None = None
+    """The connection that asks; it needs no transcript back."""
+    principal: Principal | None = None
+    read_only: bool = False
+    payer: str | None = None
+    """Whose share of turns it takes."""
+    shown: Callable[[], Transcript | None] = lambda: None
+    """What the connection was told to show last."""
+
+
+async def accept_chat(
+    turns: Turns, policy: Policy, asked: ChatRequest, asker: Asker
+) -> tuple[Admission, Ticket | None] | None:
+    """Accept the turn a client asks for; None if the policy drops it.
+
+    Raises `ValueError` for messages that are none and `NotAllowed`; nothing is stored then.
+    """
+    history = turns.parts.session.history
+    if history.kept is not None:
+        await history.kept.refresh()
+    known = await _known_among(history, asked.messages)
+    sent = await in_pieces(read_list(asked.messages, known))
+    again = asked.trigger == "regenerate-message"
+    await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
+    await report_copies(turns, asked.messages, asker.principal)
+    async with turns.intake:  # two tabs at once: the second sees the first in line
+        regenerate = asked.trigger == "regenerate-message" and sent.ids
+        plan = Plan() if regenerate else turns.plan(policy, asker.principal)
+        if plan.drop:
+            return None
+        request = TurnRequest(
+            trigger=asker.trigger,
+            request_id=asked.id,
+            messages=sent.messages,
+            listed=sent.ids,
+            unknown=sent.unknown,
+            branch_from=sent.ids[-1] if regenerate else None,
+            body=asked.body or None,
+            client_tools=read_client_tools(asked.client_tools),
+            message_ids=sent.trailing,
+            supersedes=tuple(ticket.record for ticket in plan.supersedes),
+            not_before=plan.not_before,
+            steer=plan.steer,
+            principal=asker.principal,
+            read_only=asker.read_only,
+        )
+        busy = turns.busy
+        return await ask_as_client(
+            turns,
+            request,
+            asker,
+            crossed=lambda: not regenerate and (busy or _crossed(asked, sent, asker, history.kept)),
+        )
+
+
+async def ask_as_client(
+    turns: Turns,
+    request: TurnRequest,
+    asker: Asker,
+    *,
+    crossed: Callable[[], bool] = lambda: False,
+) -> tuple[Admission, Ticket | None]:
+    """Accept a client's turn, unless too many wait already. Raises `TooManyTurns`."""
+    crowd, payer = turns.parts.crowd, asker.payer
+    if not crowd.has_room(payer, len(turns.tickets())):
+        raise TooManyTurns
+    crowd.enter(payer)
+    ticket = None
+    try:
+        admission, ticket = await turns.ask(request, origin=asker.connection, crossed=crossed)
+    finally:
+        if ticket is None:
+            crowd.leave(payer)
+        else:
+            ticket.result.add_done_callback(lambda _: crowd.leave(payer))
+    return admission, ticket
+
+
+async def demand_send(
+    turns: Turns,
+    asker: Asker,
+    request_id: str | None,
+    newest: str | None,
+    *,
+    again: bool = False,
+) -> None:
+    """Whether they may ask for a turn. To ask again about a stored message is an edit.
+
+    Raises `NotAllowed`.
+    """
+    if newest is not None and not again:
+        again = await turns.parts.session.get_message(newest) is not None
+    subject = Subject(read_only=asker.read_only, request_id=request_id, message_id=newest)
+    action = "edit" if again else "send"
+    await demand(turns.parts.agent_ref, action, asker.principal, subject)
+
+
+async def demand_cancel(turns: Turns, request_id: str, asker: Asker) -> None:
+    """Whether they may stop this turn. Raises `NotAllowed`."""
+    record = next((t.record for t in turns.tickets() if t.record.request_id == request_id), None)
+    subject = Subject(
+        read_only=asker.read_only,
+        request_id=request_id or None,
+        asker=None if record is None else record.principal,
+    )
+    await demand(turns.parts.agent_ref, "cancel", asker.principal, subject)
+
+
+async def explain_refusal(turns: Turns, request_id: str | None, reason: str, asker: Asker) -> str:
+    """What the sender of a request that cannot run is told, as `on_chat_error` decides (AC87)."""
+    parts = turns.parts
+    error = ValueError(reason)
+    context = ChatErrorContext(
+        request_id=request_id or "",
+        trigger=asker.trigger,
+        continuation=False,
+        agent=parts.agent_ref,
+        abort_signal=AbortSignal(),
+        principal=asker.principal,
+        error=error,
+        stage="parse",
+        messages_persisted=False,
+        partial=None,
+        attempt=0,
+    )
+    return str(await parts.hooks.on_chat_error(error, context))
+
+
+def read_client_tools(schemas: list[Any] | None) -> tuple[dict[str, Any], ...] | None:
+    """The client's tools by name, the last of a name winning; what is no tool is left out."""
+    if schemas is None:
+        return None
+    found: dict[str, dict[str, Any]] = {}
+    for schema in schemas:
+        if isinstance(schema, dict):
+            fields = cast("dict[str, Any]", schema)
+            try:
+                made = client_tool(
+                    fields.get("name"), fields.get("description"), fields.get("parameters")
+                )
+            except ToolDefinitionError as error:
+                log.warning("a client tool was left out: %.200s", error)
+                continue
+            found[made.name] = fields
+    return tuple(found.values())
+
+
+def _crossed(asked: ChatRequest, sent: SentList, asker: Asker, kept: KeptPath | None) -> bool:
+    """Whether a client's list may not be the stored one with its question behind it.
+
+    It asked before it had seen what it was sent last, or it shows something else. Then its question
+    is gone from its list, or stands in the wrong place.
+    """
+    shown = asker.shown()
+    if shown is not None and _missed(asked, shown):
+        return True
+    if kept is None:
+        return False  # nobody watches
+    if not kept.is_right:
+        return True
+    if sent.ids and kept.holds(sent.ids[-1]):
+        return False  # a stored question is changed: its list ends there, and is shown at the end
+    if asked.after is not None:
+        return asked.after != kept.last
+    return not kept.is_followed_by(sent.ids, {message["id"] for message in sent.messages})
+
+
+def _missed(asked: ChatRequest, shown: Transcript) -> bool:
+    """Whether the last message of a transcript is missing in a list, or was still growing there."""
+    if asked.after is not None and asked.after == shown.last:
+        return False
+    last = next((m for m in reversed(asked.messages) if m["id"] == shown.last), None)
+    if last is None:
+        return True
+    parts = last.get("parts")
+    return isinstance(parts, list) and any(
+        isinstance(part, dict) and cast("Part", part).get("state") == "streaming"
+        for part in cast("list[Any]", parts)
+    )
+
+
+class SentList(msgspec.Struct, frozen=True):
+    """What counts of a client's list."""
+
+    messages: tuple[UIMessage, ...]
+    """User messages that may be new, or changed; of what is stored, at most the last."""
+    ids: tuple[str, ...]
+    """The ids of the whole list."""
+    unknown: tuple[str, ...]
+    """Those that are not known to be stored."""
+    trailing: tuple[str, ...]
+    """The user messages at its end: what the client wants answered (spec/01 §3.4.4)."""
+
+
+async def _known_among(history: History, sent: list[Any]) -> Collection[str]:
+    """The ids of a list that are stored: found here, not while everybody waits for the store."""
+    known = history.known_ids
+    unknown = await in_pieces(_not_in(known, sent))
+    if len(unknown) <= _FEW:
+        return known
+    return {*known, *await history.stored_among(unknown)}
+
+
+def _not_in(known: Collection[str], sent: list[Any]) -> Pieces[list[str]]:
+    found: list[str] = []
+    for start in range(0, len(sent), _PIECE):
+        ids = map(_id_of, sent[start : start + _PIECE])
+        found += (each for each in ids if each not in known)
+        if start + _PIECE < len(sent):
+            yield
+    return found
+
+
+def read_list(sent: list[Any], stored: Collection[str] = ()) -> Pieces[SentList]:
+    """Read a client's list, with pauses. Raises `ValueError` that says what is wrong with it."""
+    ids: list[str] = []
+    unknown: list[str] = []
+    messages: list[UIMessage] = []
+    last = len(sent) - 1
+    for index, message in enumerate(sent):
+        if index % _PIECE == _PIECE - 1:
+            yield
+        if index < last and ((known := _id_of(message)) in stored or _is_not_read(message)):
+            ids.append(known)  # of what is stored, the id is all that counts
+            continue
+        reference = check_reference(message)
+        ids.append(reference.id)
+        unknown.append(reference.id)
+        if reference.role == "user":
+            messages.append(_incoming(message))
+    at_the_end = takewhile(lambda each: each.role == "user", map(check_reference, reversed(sent)))
+    trailing = [reference.id for reference in at_the_end]
+    return SentList(tuple(messages), tuple(ids), tuple(unknown), tuple(reversed(trailing)))
+
+
+def _id_of(message: Any) -> str:
+    """The id a client gives a message, or what no message is called."""
+    found = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _is_not_read(message: Any) -> bool:
+    """Whether it was stored when its list was read; if it is gone by now, it was deleted."""
+    return isinstance(message, dict) and cast("dict[str, Any]", message).get("parts") is NOT_READ
+
+
+def _incoming(value: Any) -> UIMessage:
+    """A user message as it may be stored."""
+    message = from_client(check_message(value))
+    try:
+        enforce_row_size_limit(message)
+    except MessageTooLargeError as error:
+        raise ValueError(str(error)) from error
+    metadata = {**message.get("metadata", {}), "channel": CHANNEL}
+    return {**message, "metadata": metadata}

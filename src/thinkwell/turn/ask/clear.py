@@ -1,0 +1,90 @@
+"""The transactions behind a reset and a clear.
+
+A clear erases: messages, streams, inputs, errors, outputs and tool calls go; what stays of a turn
+is its id, its status, its times and what it cost, so that a repeated request is still known. A turn
+that runs meanwhile has lost its row: nothing it writes afterwards is stored.
+"""
+
+from __future__ import annotations
+
+from thinkwell.journal.turn_log import TurnLog
+from thinkwell.journal.turns import TurnEnd, TurnRecord, settle_turn
+from thinkwell.store.base import Transaction
+from thinkwell.turn.parts import Parts
+
+_SLICE = 5_000
+"""Positions of the live journal that one statement looks at: it has no index by agent."""
+
+
+_ERASED = (
+    *("erase_turns", "drop_tool_calls", "drop_packed_journals"),
+    *("drop_decisions", "drop_approvers"),
+)
+"""What a clear does beside deleting the messages."""
+
+
+async def next_generation(parts: Parts, running: TurnLog | None, *, forget: bool) -> int:
+    """Store the next generation and skip what is unsettled; `forget` also erases the rest."""
+
+    async def work(tx: Transaction) -> int:
+        generation = await _bump(tx, parts)
+        if running is not None:
+            running.packed = True
+        if forget:
+            await _forget(tx, parts)
+        return generation
+
+    try:
+        return await parts.commits.run(parts.owner, work)
+    except BaseException:
+        if running is not None:
+            running.packed = False  # its turn goes on
+        raise
+
+
+async def erase_traces(parts: Parts) -> None:
+    """What a clear leaves in the live journal and in the files of the store goes too.
+
+    In slices: other agents write in between. A process that dies here loses nothing but time, for
+    the live journal is trimmed anyway.
+    """
+    ends = await parts.store.fetch_one("journal_ends", {})
+    position, last = (0, -1) if ends is None else (ends["first"] or 0, ends["last"] or -1)
+    while position <= last:
+        bounds = {
+            "agent": parts.owner.agent_id,
+            "start": position,
+            "stop": position + _SLICE,
+        }
+        await parts.commits.insist(parts.owner, lambda tx, p=bounds: tx.execute("erase_journal", p))
+        position += _SLICE
+    await parts.store.scrub()
+
+
+async def skip_stale(tx: Transaction, parts: Parts, record: TurnRecord, *, erase: bool) -> None:
+    """End a turn of an older generation that never ran.
+
+    The clear has done so already, unless the turn was accepted while the clear committed.
+    """
+    end = TurnEnd(status="skipped", stop_reason="cleared")
+    if await settle_turn(tx, record, end, now=parts.clock.now()) and erase:
+        await tx.execute("erase_turn", {"agent": record.agent_id, "id": record.request_id})
+
+
+async def _bump(tx: Transaction, parts: Parts) -> int:
+    agent = {"agent": parts.owner.agent_id}
+    row = await tx.fetch_one("bump_generation", {"id": parts.owner.agent_id})
+    generation: int = 0 if row is None else row["generation"]
+    await tx.execute(
+        "skip_older_turns",
+        {**agent, "generation": generation, "settled_at": parts.clock.now()},
+    )
+    await tx.execute("forgive_continuation", agent)
+    return generation
+
+
+async def _forget(tx: Transaction, parts: Parts) -> None:
+    agent = {"agent": parts.owner.agent_id}
+    for query in _ERASED:
+        await tx.execute(query, agent)
+    await parts.session.clear(tx)

@@ -1,0 +1,159 @@
+"""An answer that a client gives: which call it means, whether it may, then it is applied.
+
+What the answer is about comes from what is stored, never from the client. It counts for that one
+message only: a call of the same id elsewhere, stored meanwhile, is not meant (providers use ids
+again).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Literal
+
+import msgspec
+
+from thinkwell.core.authority import Approvers, Subject
+from thinkwell.core.principal import Principal
+from thinkwell.core.user_code import call_user
+from thinkwell.journal.decisions import named_approvers
+from thinkwell.journal.turns import TurnRecord, answering_turn
+from thinkwell.messages.forged import is_forged
+from thinkwell.messages.message import Part, UIMessage, is_settled, tool_name
+from thinkwell.messages.waiting import approved_calls
+from thinkwell.tools.tool import Tool, as_tool
+from thinkwell.turn.ask.answers import Answer, find_stored_call, runs_here
+from thinkwell.turn.ask.authority import NotAllowed, demand
+from thinkwell.turn.ask.chat_request import Asker
+from thinkwell.turn.ask.forgery import report
+from thinkwell.turn.turns import Turns
+
+log = logging.getLogger("thinkwell.agent")
+
+
+class Meant(msgspec.Struct, frozen=True):
+    """The call an answer is for."""
+
+    message: UIMessage
+    part: Part
+    turn: TurnRecord | None
+
+
+class AnswerRefused(NotAllowed):
+    """Whoever answered may not; `message` is how things stand."""
+
+    def __init__(self, subject: Subject, message: UIMessage) -> None:
+        super().__init__(subject)
+        self.message = message
+
+
+async def answer_as_client(
+    turns: Turns, answer: Answer, asker: Asker, *, origin: str | None = None
+) -> bool:
+    """Apply a client's answer. False if nothing waited for it; raises `AnswerRefused`."""
+    meant = await _find(turns, answer.tool_call_id)
+    if meant is None:
+        return False
+    _report_forged(turns, answer, meant, asker.principal)
+    await _demand(turns, meant, asker, "answer" if answer.outcome == "client" else "approve")
+    allowed = msgspec.structs.replace(
+        answer, message_id=meant.message["id"], by=asker.principal, by_client=True
+    )
+    return await turns.answer(allowed, origin=origin)
+
+
+async def demand_approved(turns: Turns, message: UIMessage, asker: Asker) -> None:
+    """Whether they may let a stored answer go on: that runs the calls that were allowed in it.
+
+    Raises `AnswerRefused` unless they could have allowed them themselves.
+    """
+    parts = turns.parts
+    for part in approved_calls(message):
+        turn = await answering_turn(parts.store, parts.owner.agent_id, message["id"])
+        await _demand(turns, Meant(message, part, turn), asker, "approve")
+
+
+async def _demand(
+    turns: Turns, meant: Meant, asker: Asker, action: Literal["answer", "approve"]
+) -> None:
+    subject = Subject(
+        read_only=asker.read_only,
+        asker=None if meant.turn is None else meant.turn.principal,
+        request_id=None if meant.turn is None else meant.turn.request_id,
+        message_id=meant.message["id"],
+        tool_call_id=meant.part["toolCallId"],
+        tool_name=tool_name(meant.part),
+        input=meant.part.get("input"),
+    )
+    try:
+        named = await _names(turns, asker.principal, subject)
+        subject = msgspec.structs.replace(subject, named=named)
+        await demand(turns.parts.agent_ref, action, asker.principal, subject)
+    except NotAllowed as refused:
+        raise AnswerRefused(subject, meant.message) from refused
+
+
+def _report_forged(turns: Turns, answer: Answer, meant: Meant, principal: Principal | None) -> None:
+    """An answer that no honest client gives. It settles nothing either (`apply_answer`)."""
+    claim = "result" if answer.outcome == "client" else "approval"
+    running = turns.running
+    growing = running if running is not None and running.message_id == meant.message["id"] else None
+    is_open = not is_settled(meant.part)
+    runs = claim == "result" and is_open and runs_here(turns.parts, meant.part, growing)
+    if runs or is_forged(claim, meant.part):
+        ids = {"message_id": meant.message["id"], "tool_call_id": answer.tool_call_id}
+        report(turns, claim, principal, **ids)
+
+
+async def _find(turns: Turns, tool_call_id: str) -> Meant | None:
+    running, parts = turns.running, turns.parts
+    if running is not None and not running.stored:
+        part = running.fold.tool_call(tool_call_id)
+        if part is not None:
+            return Meant(running.fold.snapshot(), part, running.record)
+    found = await find_stored_call(parts.store, parts, tool_call_id)
+    if found is None:
+        return None
+    turn = await answering_turn(parts.store, parts.owner.agent_id, found.message["id"])
+    return Meant(found.message, found.part, turn)
+
+
+async def _names(turns: Turns, principal: Principal | None, subject: Subject) -> bool | None:
+    """Whether the tool names whoever asks; None if it leaves that to the agent.
+
+    What it named when the call began to wait counts, whatever tools there are by now.
+    """
+    parts, place = turns.parts, {"message_id": subject.message_id or ""}
+    kept = await named_approvers(
+        parts.store, parts.owner.agent_id, **place, tool_call_id=subject.tool_call_id or ""
+    )
+    if kept is not None and kept.ids is not None:
+        return principal is not None and principal.id in kept.ids
+    tool = await _find_tool(turns, subject.tool_name or "")
+    if tool is None or tool.approvers is None:
+        return None if kept is None else False  # its function is gone: nobody is named
+    try:
+        return await is_named(tool.approvers, principal, subject)
+    except Exception:
+        log.exception("approvers failed, so nobody is named", extra={"tool": tool.name})
+        return False
+
+
+async def is_named(approvers: Approvers, principal: Principal | None, subject: Subject) -> bool:
+    """Whether a tool's `approvers` let them decide."""
+    if isinstance(approvers, str):
+        return principal is not None and principal.id == approvers
+    if callable(approvers):
+        return bool(await call_user("approvers", approvers, principal, subject))
+    return principal is not None and principal.id in approvers
+
+
+async def _find_tool(turns: Turns, name: str) -> Tool | None:
+    """The tool as the agent has it now, switched on or not."""
+    parts = turns.parts
+    in_scope = parts.scopes.find_tool(name)
+    if in_scope is not None:
+        return in_scope.tool
+    if name in parts.own_tools:
+        return parts.own_tools[name]
+    given = await call_user("get_tools", parts.agent.get_tools)
+    return as_tool(given[name]) if name in given else None

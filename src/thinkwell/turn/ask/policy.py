@@ -1,0 +1,97 @@
+"""What to do with a message that arrives while the agent is busy (spec/02 §3.8, DESIGN §8.8).
+
+A pure decision over what runs and waits; the accepting transaction then carries it out. Only
+submits of chat clients, over the socket or HTTP, are subject to a policy, and only when they
+overlap another turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.principal import Principal
+from thinkwell.turn.ask.admission import CHAT_TRIGGERS
+from thinkwell.turn.handle import Ticket
+
+Strategy: TypeAlias = Literal["queue", "latest", "merge", "drop", "debounce", "steer"]
+STRATEGIES: tuple[Strategy, ...] = ("queue", "latest", "merge", "drop", "debounce", "steer")
+DEBOUNCE_MS = 750
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """A concurrency policy."""
+
+    strategy: Strategy
+    debounce: float = DEBOUNCE_MS / 1000
+    """Seconds of quiet before a debounced turn runs."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do with an input."""
+
+    drop: bool = False
+    supersedes: tuple[Ticket, ...] = ()
+    """Waiting turns whose place it takes; their messages come first."""
+    not_before: float | None = None
+    steer: bool = False
+
+
+def read_policy(value: str | Mapping[str, Any]) -> Policy:
+    """A policy from the setting `message_concurrency`. An invalid debounce time is the default."""
+    if isinstance(value, str):
+        strategy, wait = value, DEBOUNCE_MS
+    else:
+        strategy, wait = value.get("strategy", ""), value.get("debounce_ms", DEBOUNCE_MS)
+    if strategy not in STRATEGIES:
+        raise ConfigurationError(
+            f"message_concurrency is {value!r}. Use one of {', '.join(STRATEGIES)}, or "
+            '{"strategy": "debounce", "debounce_ms": 750}.'
+        )
+    valid = isinstance(wait, int | float) and not isinstance(wait, bool) and wait >= 0
+    return Policy(strategy, (wait if valid else DEBOUNCE_MS) / 1000)
+
+
+def plan_intake(
+    policy: Policy, line: Sequence[Ticket], now: float, principal: Principal | None = None
+) -> Plan:
+    """Decide about an input that arrives while `line` is not empty.
+
+    The first in line runs, or is about to: only a debounced turn waits there.
+    """
+    if not line:
+        return Plan()
+    match policy.strategy:
+        case "queue":
+            return Plan()
+        case "drop":
+            return Plan(drop=True)
+        case "steer":
+            return Plan(steer=True)
+        case "latest" | "merge":
+            return Plan(supersedes=_overlapping(line, principal))
+        case "debounce":
+            mine = _overlapping(line, principal)
+            return Plan(supersedes=mine, not_before=now + policy.debounce)
+
+
+def _overlapping(line: Sequence[Ticket], principal: Principal | None) -> tuple[Ticket, ...]:
+    """Submits of a principal that came while another turn was there. A regenerate keeps its place.
+
+    Nobody's question becomes part of somebody else's turn: it would run with their rights.
+    """
+    return tuple(
+        ticket
+        for place, ticket in enumerate(line)
+        if ticket.record.trigger in CHAT_TRIGGERS
+        and ticket.record.branch_from is None
+        and _same(ticket.record.principal, principal)
+        and (place > 0 or ticket.record.not_before is not None)
+    )
+
+
+def _same(one: Principal | None, other: Principal | None) -> bool:
+    return (one and one.id) == (other and other.id)

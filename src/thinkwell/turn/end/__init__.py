@@ -1,0 +1,1 @@
+"""A turn ends: stored once, announced once, then its hooks."""

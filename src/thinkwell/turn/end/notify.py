@@ -1,0 +1,135 @@
+"""After the slot is free: the hooks of the end, once, also after a crash (spec/02 §4.5; spec/04
+C12).
+
+`on_chat_done` or `on_chat_abort`, then `on_chat_response`. A turn that failed has told
+`on_chat_error` already, so exactly one of the three is called. What they raise is reported and
+changes nothing. A turn started in one of them is one longer in the chain.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.signal import AbortSignal
+from thinkwell.hooks.contexts import ChatAbortContext, ChatDoneContext, ChatResponse
+from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.turns import TurnRecord, set_hooks_owed
+from thinkwell.messages.message import UIMessage
+from thinkwell.turn.end.ending import TurnOutcome, TurnResult
+from thinkwell.turn.end.settle import last_response
+from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.step_result import has_content
+
+chain_depth: ContextVar[int] = ContextVar("chain_depth", default=0)
+"""How many turns have started one another in their end hooks, up to here."""
+
+ended_turn: ContextVar[TurnRecord | None] = ContextVar("ended_turn", default=None)
+"""The turn whose end hooks the current code belongs to."""
+
+
+async def notify(
+    parts: Parts, outcome: TurnOutcome, *, depth: int = 0, redelivered: bool = False
+) -> None:
+    """Run the hooks of the end."""
+    record = outcome.record
+    copy: UIMessage = json.loads(json.dumps(outcome.message))
+    outcome = msgspec.structs.replace(outcome, message=copy)  # the hooks' own copy
+    crash_here("c12")
+    if outcome.cleared:
+        await _tell_abort(parts, outcome, "cleared")
+    if record.hooks_owed == 0:
+        return
+    if redelivered:
+        await _owe(parts, record, record.hooks_owed - 1)  # first: the hook may kill the process
+    token = chain_depth.set(depth + 1)
+    ended = ended_turn.set(record)
+    try:
+        if record.status == "completed":
+            await _tell_done(parts, outcome)
+        elif record.status == "aborted":
+            await _tell_abort(parts, outcome, record.error or "aborted")
+        await _tell_response(parts, outcome, redelivered=redelivered)
+    finally:
+        chain_depth.reset(token)
+        ended_turn.reset(ended)
+    await _owe(parts, record, 0)
+
+
+async def redeliver(parts: Parts, record: TurnRecord) -> None:
+    """The process died before the hooks were done: run them again from what is stored."""
+    stored = await parts.session.get_message(record.message_id) if record.message_id else None
+    message: UIMessage = stored or {"id": record.message_id or "", "role": "assistant", "parts": []}
+    outcome = TurnOutcome(
+        record=record,
+        message=message,
+        output=record.output,
+        response=last_response(message, record.stop_reason),
+    )
+    await notify(parts, outcome, redelivered=True)
+
+
+def result_of(outcome: TurnOutcome) -> TurnResult:
+    """What whoever waits for the turn gets."""
+    record = outcome.record
+    return TurnResult(
+        request_id=record.request_id,
+        status=record.status,
+        message=outcome.message if has_content(outcome.message) else None,
+        error=record.error if record.status == "error" else None,
+        stop_reason=record.stop_reason,
+        usage=record.usage,
+        steps=record.steps,
+        continuation=record.continuation,
+        output=outcome.output,
+    )
+
+
+async def _tell_done(parts: Parts, outcome: TurnOutcome) -> None:
+    context = ChatDoneContext(
+        **_fields(parts, outcome.record),
+        response=outcome.response,
+        message=outcome.message,
+        output=outcome.output,
+    )
+    await parts.hooks.observe_end("on_chat_done", context)
+
+
+async def _tell_abort(parts: Parts, outcome: TurnOutcome, reason: str) -> None:
+    fields = _fields(parts, outcome.record)
+    context = ChatAbortContext(**fields, reason=reason, message=outcome.message)
+    await parts.hooks.observe_end("on_chat_abort", context)
+
+
+async def _tell_response(parts: Parts, outcome: TurnOutcome, *, redelivered: bool) -> None:
+    record = outcome.record
+    context = ChatResponse(
+        **_fields(parts, record),
+        message=outcome.message,
+        status=record.status,  # pyright: ignore[reportArgumentType] - a settled, executed turn
+        error=record.error if record.status == "error" else None,
+        usage=record.usage,
+        stop_reason=record.stop_reason,  # pyright: ignore[reportArgumentType] - by `settle`
+        steps=record.steps,
+        output=outcome.output,
+        redelivered=redelivered,
+    )
+    await parts.hooks.observe_end("on_chat_response", context)
+
+
+def _fields(parts: Parts, record: TurnRecord) -> dict[str, Any]:
+    return {
+        "request_id": record.request_id,
+        "trigger": record.trigger,
+        "continuation": record.continuation,
+        "agent": parts.agent_ref,
+        "abort_signal": AbortSignal(),
+        "principal": record.principal,
+    }
+
+
+async def _owe(parts: Parts, record: TurnRecord, owed: int) -> None:
+    await parts.commits.insist(parts.owner, lambda tx: set_hooks_owed(tx, record, owed))

@@ -1,0 +1,341 @@
+"""The one way a turn ends.
+
+On failure the hooks decide the text; then one transaction stores message, end, packed journal and
+owed hooks; then the clients hear. While the store does not write, the turn keeps its slot and
+nobody hears of an end: everything is in memory, and is stored as soon as that works again. Should
+the process die first, the next start takes the turn up from its journal, as after any crash.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import assert_never
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import (
+    EmptyPromptError,
+    OwnershipLostError,
+    SessionError,
+    StoreError,
+    TurnError,
+)
+from thinkwell.hooks.contexts import ModelResponse
+from thinkwell.hooks.dispatch import Hooks
+from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.group_commit import Work
+from thinkwell.journal.reading import needed_journal, pack_journal
+from thinkwell.journal.turns import (
+    TurnEnd,
+    TurnRecord,
+    fail_turn,
+    settle_turn,
+    unreadable_turns,
+)
+from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
+from thinkwell.session.rows import AUTO, Parent
+from thinkwell.store.base import Transaction
+from thinkwell.turn.ask.continuation import start_continuation
+from thinkwell.turn.end.announce import announce_end
+from thinkwell.turn.end.classify import classify, error_context
+from thinkwell.turn.end.ending import (
+    SET_ASIDE,
+    Aborted,
+    Completed,
+    Ending,
+    Failed,
+    Parked,
+    Skipped,
+    TurnOutcome,
+)
+from thinkwell.turn.end.leftovers import settle_leftovers
+from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.step_result import has_content, step_blocks
+
+log = logging.getLogger("thinkwell.turn")
+
+SAFE_ERROR = "Something went wrong while answering. Please try again."
+"""What clients read instead of an internal error (spec/02 §11.8)."""
+MOVED = "This conversation has moved to another server, where the answer goes on. Reload to see it."
+"""What clients hear when another host took the agent over."""
+END_EVENTS = ("on_chat_done", "on_chat_abort", "on_chat_response")
+FIRST_PAUSE, LAST_PAUSE = 1.0, 60.0
+"""Seconds between two tries to end a turn whose row the store refuses to change."""
+HOOK_TRIES = 3
+"""How often the response hooks of one turn may be begun, crashes included."""
+
+
+async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
+    """Store how the turn ended and tell the clients. Never raises."""
+    error, client_text = await _decide_error(turn, ending)
+    try:
+        await settle_leftovers(turn, ending)
+        stored = await _store_end(turn, _end(turn, ending, (error, client_text)))
+    except OwnershipLostError as failure:
+        return await _end_elsewhere(turn, failure)
+    except (SessionError, StoreError) as failure:  # the answer cannot be stored: end without it
+        log.exception("an answer could not be stored", extra={"action": "settle"})
+        turn.forget_answer()
+        return await settle(turn, Failed("store", failure))
+    if stored is None:
+        return await _end_superseded(turn)
+    turn.record = stored.record
+    turn.parts.session.remember(turn.written)
+    crash_here("c11")
+    if isinstance(ending, Parked):
+        _tell_parked(turn, ending)
+    if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
+        # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
+        turn.parts.audience.updated(_kept(turn))
+    answer = turn.written[-1].content if turn.written else None
+    await announce_end(turn.parts, turn.record, client_text, answer)
+    return TurnOutcome(
+        record=turn.record,
+        message=_kept(turn),
+        error=error,
+        output=ending.output if isinstance(ending, Completed) else None,
+        response=last_response(turn.fold.message, turn.record.stop_reason),
+        continuation=stored.continuation,
+    )
+
+
+async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
+    """Store the end, however long the store takes. Raises if it refuses the answer itself."""
+    parts, pause = turn.parts, FIRST_PAUSE
+    needed = await needed_journal(parts.store)
+    while True:
+        try:
+            return await parts.commits.insist(
+                parts.owner,
+                lambda tx: _store(tx, turn, end, needed),
+                undo=turn.not_stored,
+                waits=lambda: parts.audience.recovering(turn.record.request_id),
+            )
+        except OwnershipLostError:
+            raise
+        except StoreError:
+            if not turn.forgotten:
+                raise
+            # Not even its row can be written, a damaged page for example: only this agent waits.
+            log.critical("a turn cannot be ended", exc_info=True, extra={"action": "settle"})
+        await parts.sleep(pause)
+        pause = min(pause * 2, LAST_PAUSE)
+
+
+async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | None, str | None]:
+    """The error for callers, and the text for clients (spec/02 §5.12.2, §11.8)."""
+    if isinstance(ending, Parked):
+        return TurnError(ending.spent.reason), SET_ASIDE
+    if not isinstance(ending, Failed):
+        return None, None
+    parts = turn.parts
+    classification = await classify(turn, ending.stage, ending.error)
+    context = error_context(turn, ending.stage, ending.error, classification)
+    decided = await parts.hooks.on_chat_error(ending.error, context)
+    parts.bus.emit(
+        "chat:request:failed",
+        request_id=turn.record.request_id,
+        stage=ending.stage,
+        messages_persisted=turn.input_applied,
+        classification=classification,
+        error=decided,
+    )
+    error = decided if isinstance(decided, Exception) else TurnError(decided)
+    replaced = decided is not ending.error
+    if replaced or parts.agent.expose_errors or ending.stage == "recovery":
+        return error, json.error_text(error)
+    # Nothing to answer is what a client sent, no defect: it must not fill the log.
+    trace = None if isinstance(ending.error, EmptyPromptError) else ending.error
+    log.error("a turn failed", exc_info=trace, extra={"action": f"turn:{ending.stage}"})
+    return error, SAFE_ERROR
+
+
+def _tell_parked(turn: RunningTurn, ending: Parked) -> None:
+    spent = ending.spent
+    log.error("a turn was parked: %s", spent.reason, extra={"action": "park"})
+    turn.parts.bus.emit(
+        "chat:turn:parked",
+        request_id=turn.record.request_id,
+        places=spent.places,
+        deaths=spent.count,
+        reason=spent.reason,
+    )
+
+
+def _end(
+    turn: RunningTurn, ending: Ending, failure: tuple[Exception | None, str | None]
+) -> TurnEnd:
+    error, client_text = failure
+    base = TurnEnd(
+        status="completed",
+        stop_reason="end",
+        usage=turn.usage,
+        steps=len(turn.steps),
+        hooks_owed=HOOK_TRIES - 1 if has_end_hooks(turn.parts.hooks) else 0,
+    )
+    match ending:
+        case Completed(stop_reason=reason, output=output):
+            return msgspec.structs.replace(base, stop_reason=reason, output=output)
+        case Aborted(reason=reason):
+            return msgspec.structs.replace(
+                base, status="aborted", stop_reason="aborted", error=reason
+            )
+        case Failed():
+            return msgspec.structs.replace(
+                base,
+                status="error",
+                stop_reason="error",
+                error=None if error is None else json.error_text(error),
+                client_error=client_text,
+            )
+        case Parked():
+            return msgspec.structs.replace(
+                base,
+                status="error",
+                stop_reason="parked",
+                error=None if error is None else str(error),
+                client_error=client_text,
+            )
+        case Skipped(reason=reason):
+            return msgspec.structs.replace(base, status="skipped", stop_reason=reason, hooks_owed=0)
+        case _:
+            assert_never(ending)
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What the settling transaction wrote."""
+
+    record: TurnRecord
+    continuation: TurnRecord | None
+
+
+async def _store(
+    tx: Transaction, turn: RunningTurn, end: TurnEnd, needed: int | None
+) -> Stored | None:
+    """The settling transaction. None if somebody (a clear) has ended the turn before."""
+    now = turn.parts.clock.now()
+    turn.written = ()
+    if not await settle_turn(tx, turn.record, end, now=now):
+        return None
+    if end.status != "skipped" and turn.answer_known:
+        await _store_answer(tx, turn)
+    turn.stored = True
+    await pack_journal(tx, turn.record, turn.log.bodies, now=now, needed=needed)
+    turn.log.packed = True
+    record = msgspec.structs.replace(
+        turn.record,
+        status=end.status,
+        stop_reason=end.stop_reason,
+        error=end.error,
+        client_error=end.client_error,
+        usage=end.usage,
+        steps=end.steps,
+        hooks_owed=end.hooks_owed,
+        output=end.output,
+        settled_at=now,
+    )
+    following = None
+    if end.status == "completed":
+        following = await start_continuation(
+            tx, turn.parts, record, turn.fold.message, owed=turn.continuation_owed
+        )
+    return Stored(record, following)
+
+
+async def end_without_answer(parts: Parts, work: Work[object]) -> None:
+    """End a turn that has nothing to store beside its row. Never raises."""
+    try:
+        await parts.commits.insist(parts.owner, work)
+    except StoreError:  # the next start finds it as it is
+        log.exception("a turn could not be ended", extra={"action": "settle"})
+
+
+async def end_broken(parts: Parts, record: TurnRecord) -> None:
+    """End a turn that met a defect of ours."""
+    end = TurnEnd(status="error", stop_reason="error", error=record.error, client_error=SAFE_ERROR)
+    await end_without_answer(parts, lambda tx: settle_turn(tx, record, end, now=parts.clock.now()))
+
+
+async def end_damaged(parts: Parts) -> None:
+    """Turns that cannot be read end, so that the agent's others go on. Told on the bus."""
+    agent_id = parts.owner.agent_id
+    for request_id in await unreadable_turns(parts.store, agent_id):
+        await parts.commits.insist(
+            parts.owner, partial(_fail_damaged, agent_id, request_id, parts.clock.now())
+        )
+        parts.bus.emit("agent:damaged", agent=agent_id, request_id=request_id)
+
+
+async def _fail_damaged(agent_id: str, request_id: str, now: float, tx: Transaction) -> None:
+    await fail_turn(tx, agent_id, request_id, now=now)
+
+
+async def _store_answer(tx: Transaction, turn: RunningTurn) -> None:
+    message = _kept(turn)
+    if turn.record.continuation:
+        await turn.parts.session.update(tx, message)
+    elif has_content(message):
+        parent = await _parent_of_answer(tx, turn)
+        turn.written = [await turn.parts.session.append(tx, message, parent)]
+
+
+async def _parent_of_answer(tx: Transaction, turn: RunningTurn) -> Parent:
+    """Its question, or the last of the messages that were added below that while the turn ran.
+
+    So that what a tool writes with `add_messages` stays on the path beside the answer.
+    """
+    question = turn.answer_parent
+    if question is None:
+        return AUTO
+    history = turn.parts.session.history
+    head = await history.head(tx)
+    if head is not None and head.id == question:
+        return head
+    if head is None or head.seq <= turn.newest_at_start:
+        return question
+    below = {row.id for row in await history.path(head.id, tx)}
+    return head.id if question in below else question
+
+
+def _kept(turn: RunningTurn) -> UIMessage:
+    """The answer as it is stored."""
+    message = turn.fold.message
+    if turn.parts.agent.store_reasoning:
+        return message
+    return with_parts(message, [p for p in message["parts"] if p.get("type") != "reasoning"])
+
+
+async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
+    """A clear was faster: nothing of this turn is kept (spec/02 §3.7)."""
+    turn.record = msgspec.structs.replace(turn.record, status="skipped", stop_reason="cleared")
+    # For whoever has seen something of it, it was stopped.
+    status = "aborted" if turn.log.written else "skipped"
+    await announce_end(turn.parts, msgspec.structs.replace(turn.record, status=status))
+    return TurnOutcome(record=turn.record, message=turn.empty_answer(), cleared=True)
+
+
+async def _end_elsewhere(turn: RunningTurn, failure: OwnershipLostError) -> TurnOutcome:
+    """Another host has this agent, and the turn: whoever watches here must look there."""
+    told = msgspec.structs.replace(
+        turn.record, status="error", stop_reason="error", error=json.error_text(failure)
+    )
+    await announce_end(turn.parts, told, MOVED)
+    return TurnOutcome(record=told, message=turn.fold.message, error=failure)
+
+
+def has_end_hooks(hooks: Hooks) -> bool:
+    """Whether anybody wants to hear of the end."""
+    return any(hooks.registry.hooks(event) for event in END_EVENTS)
+
+
+def last_response(message: UIMessage, finish_reason: str | None) -> ModelResponse:
+    """The last step's answer, read from the message."""
+    blocks = step_blocks(message["parts"])
+    block = blocks[-1] if blocks else []
+    text = "".join(str(part["text"]) for part in block if part.get("type") == "text")
+    thought = "".join(str(part["text"]) for part in block if part.get("type") == "reasoning")
+    reason = "length" if finish_reason == "length" else "stop"
+    return ModelResponse(content=text or None, reasoning=thought or None, finish_reason=reason)

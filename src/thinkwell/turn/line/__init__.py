@@ -1,0 +1,1 @@
+"""Turns wait for the agent's one slot, in order."""

@@ -1,0 +1,128 @@
+"""One slot per agent: turns run one at a time, in the order they were accepted.
+
+A turn belongs to a generation. A clear moves the generation on; what waits from an older one is
+stale and is handed to `stale` instead of `run`. The slot is free when `run` returns, whatever it
+did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import Context
+
+from thinkwell.core.tasks import TaskOwner
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.line.suspects import Suspects
+
+log = logging.getLogger("thinkwell.turn")
+
+Runner = Callable[[Ticket], Awaitable[None]]
+"""Contract: does not raise; the slot is held while it runs."""
+
+
+class TurnLine:
+    """The waiting line of one agent."""
+
+    def __init__(
+        self,
+        *,
+        run: Runner,
+        stale: Runner,
+        tasks: TaskOwner,
+        generation: int,
+        pause: Callable[[Ticket], float] = lambda _: 0.0,
+    ) -> None:
+        self._pause = pause
+        self._moved = asyncio.Event()
+        self._run = run
+        self._stale = stale
+        self._tasks = tasks
+        self._waiting: deque[Ticket] = deque()
+        self._worker: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.generation = generation
+        self.suspects = Suspects()
+        """Which turns must not run beside one another."""
+        self.active: Ticket | None = None
+        """The turn that holds the slot."""
+
+    def put(self, ticket: Ticket) -> None:
+        """Take a place at the end of the line; to steer, before all that have not begun.
+
+        It moves with the next `wake`.
+        """
+        place = len(self._waiting)
+        if ticket.record.steer:
+            ahead = (t.record.steer or t.record.attempt > 0 for t in self._waiting)
+            place = next((i for i, stays in enumerate(ahead) if not stays), place)
+        self._waiting.insert(place, ticket)
+        self._idle.clear()
+
+    def remove(self, ticket: Ticket) -> None:
+        """Leave the line without a turn."""
+        if ticket in self._waiting:
+            self._waiting.remove(ticket)
+            self._moved.set()
+
+    def wake(self) -> None:
+        """Run what waits, unless that is going on already."""
+        self._moved.set()
+        if self._worker is None and self._waiting:
+            # A context of its own: whoever comes first may be inside a turn of another agent.
+            self._worker = self._tasks.spawn(self._work(), name="turns", context=Context())
+
+    def tickets(self) -> list[Ticket]:
+        """The turn that runs and those that wait, in order."""
+        active = [] if self.active is None else [self.active]
+        return [*active, *self._waiting]
+
+    def find(self, request_id: str) -> Ticket | None:
+        """The running or waiting turn with that id."""
+        return next((t for t in self.tickets() if t.record.request_id == request_id), None)
+
+    def steering_waits(self) -> bool:
+        """Whether an input waits that the running turn must make room for (DESIGN §8.8)."""
+        return any(ticket.record.steer for ticket in self._waiting)
+
+    async def wait_until_idle(self) -> None:
+        """Until no turn runs and none waits."""
+        await self._idle.wait()
+
+    async def _must_wait(self, ticket: Ticket) -> bool:
+        """Let a debounced turn wait for its time, a suspect for the one that runs, or either for a
+        change in the line.
+        """
+        pause = self._pause(ticket)
+        if not ticket.controller.signal.aborted:
+            pause = max(pause, self.suspects.pause_before(ticket.record, self.wake))
+        if pause <= 0:
+            return False
+        self._moved.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._moved.wait()
+        return True
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                if await self._must_wait(self._waiting[0]):
+                    continue
+                ticket = self.active = self._waiting.popleft()
+                stale = ticket.record.generation != self.generation
+                try:
+                    with self.suspects.running(ticket.record):
+                        await (self._stale(ticket) if stale else self._run(ticket))
+                except Exception:  # against the contract; those behind it must not wait for ever
+                    log.exception("a turn left the line with an error", extra={"action": "queue"})
+                finally:
+                    self.active = None
+        finally:
+            self._worker = None
+            if not self._waiting:
+                self._idle.set()

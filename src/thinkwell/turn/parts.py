@@ -1,0 +1,161 @@
+"""What a turn needs from outside: its agent, its output, its collaborators.
+
+`turn` imports nothing above it. The agent class is seen only through `AgentFace`, the watchers
+only through `Audience`; `agent/wiring.py` hands in the real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar, Literal, Protocol
+
+import msgspec
+
+from thinkwell.core.bus import EventBus
+from thinkwell.core.clock import Clock
+from thinkwell.core.tasks import TaskOwner
+from thinkwell.hooks.contexts import TurnContext
+from thinkwell.hooks.dispatch import Hooks
+from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.turn_log import Owner, TurnLog
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.messages.message import UIMessage
+from thinkwell.models.base import Model
+from thinkwell.session.session import Session
+from thinkwell.store.base import Store
+from thinkwell.tools.scope_registry import ScopeRegistry
+from thinkwell.tools.tool import Tool
+from thinkwell.turn.ask.crowd import Crowd
+from thinkwell.turn.changes import Changes
+from thinkwell.turn.line.line import TurnLine
+from thinkwell.turn.line.suspects import Suspects
+from thinkwell.turn.run.limits import TimeLimits
+
+
+class AgentFace(Protocol):
+    """The settings and overrides of an agent that a turn uses."""
+
+    max_steps: int
+    on_max_steps: Literal["stop", "error", "answer"]
+    max_retries: int
+    send_reasoning: bool
+    store_reasoning: bool
+    tool_execution: Literal["parallel", "sequential"]
+    chat_stream_stall_timeout: float
+    max_tool_output_chars: int
+    hydration_byte_budget: int
+    cancel_grace: float
+    time_limits: ClassVar[Mapping[str, Any]]
+    expose_errors: bool
+    max_recovery_attempts: int
+    max_turn_chain: int
+    message_concurrency: str | Mapping[str, Any]
+    strict_hooks: bool
+
+    def get_model(self) -> Any:
+        """The model or its name."""
+        ...
+
+    def get_system_prompt(self) -> str | Awaitable[str]:
+        """The system prompt."""
+        ...
+
+    def authorize_turn(self, ctx: TurnContext) -> Any:
+        """Whether actions may run in this turn; may be async."""
+        ...
+
+    def get_tools(self) -> Mapping[str, Tool] | Awaitable[Mapping[str, Tool]]:
+        """Tools beside the decorated ones. Called once per attempt."""
+        ...
+
+
+class Audience(Protocol):
+    """Who watches an agent's turns from outside.
+
+    Contract: called after the commit that covers what is told; never raises.
+    """
+
+    def accepted(
+        self, record: TurnRecord, origin: str | None = None, *, crossed: bool = True
+    ) -> None:
+        """A turn is durable and waits; `origin` is the connection that asked for it.
+
+        `crossed`: that connection may show another list than the stored one.
+        """
+        ...
+
+    async def show_input(self, but: str | None = None) -> None:
+        """What waits has changed; the connection `but` knows."""
+        ...
+
+    def started(self, record: TurnRecord, log: TurnLog) -> None:
+        """A turn runs; its chunks come through `log`."""
+        ...
+
+    async def show_asker(self, request_id: str) -> None:
+        """A turn begins whose client may not show its question last, where the answer goes."""
+        ...
+
+    def recovering(self, request_id: str) -> None:
+        """A turn that lost its model is begun anew."""
+        ...
+
+    def updated(self, message: UIMessage) -> None:
+        """A stored message has changed."""
+        ...
+
+    async def send_transcript(self) -> None:
+        """Stored messages have changed beside the turns."""
+        ...
+
+    async def ended(self, record: TurnRecord, error: str | None, answer: str | None = None) -> None:
+        """A turn has ended; if it could not be settled, `record` says what clients must hear.
+
+        `answer` is the text that was stored.
+        """
+        ...
+
+    def remember_failure(self, request_id: str, error: str) -> None:
+        """The last turn before this start failed: whoever connects is told."""
+        ...
+
+    def cleared(self, but: str | None) -> None:
+        """The conversation is gone; the connection `but` has emptied its own list."""
+        ...
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """The collaborators of one agent's turns."""
+
+    agent: AgentFace
+    agent_ref: Any
+    """The agent as hooks and tools see it."""
+    own_tools: Mapping[str, Tool]
+    """The decorated tools of the class."""
+    owner: Owner
+    store: Store
+    commits: GroupCommit
+    session: Session
+    hooks: Hooks
+    bus: EventBus
+    clock: Clock
+    boot: int
+    """Which life of the process this is."""
+    suspects: Suspects
+    audience: Audience
+    line: TurnLine
+    changes: Changes
+    """Told when messages or waiting calls may have changed."""
+    crowd: Crowd
+    """How many turns clients wait for."""
+    scopes: ScopeRegistry
+    tasks: TaskOwner
+    """Runs and keeps what outlives its turn."""
+    limits: TimeLimits
+    """What the agent's `time_limits` say."""
+    in_thread: Callable[..., Awaitable[Any]]
+    """Runs a sync tool beside the event loop."""
+    sleep: Callable[[float], Awaitable[object]]
+    """How a retry waits."""
+    resolve_model: Callable[[Any], Model]
+    """Turns what `get_model` returned into a model."""

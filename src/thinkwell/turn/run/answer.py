@@ -1,0 +1,186 @@
+"""The answer of one step: from the model, or from a hook in its place; then `on_response`.
+
+A model call that fails before it said anything is tried again while retries are left; one whose
+connection is lost later goes on where it was cut, as after a crash (`StalledError`). A response
+that hooks change after clients saw it is sent again: `reset-step`, then the new content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from thinkwell.core.errors import ModelError
+from thinkwell.hooks.contexts import ModelResponse, ResponseCall, ResponseContext
+from thinkwell.messages.chunks import Chunk
+from thinkwell.models.base import Finish, ToolCall
+from thinkwell.turn.end.classify import classify
+from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
+from thinkwell.turn.run.call_chunks import provider_chunks, tell_call
+from thinkwell.turn.run.history import tell_message
+from thinkwell.turn.run.interrupt import interruptible
+from thinkwell.turn.run.model_call import ModelReply, call_model
+from thinkwell.turn.run.pending_call import PendingCall, read_call
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.step import Step
+from thinkwell.turn.run.step_result import step_blocks, step_messages
+
+KEPT = frozenset({"file", "source-url", "source-document"})
+"""Parts of a step that hooks do not see and a changed response leaves alone."""
+RETRY_DELAY = 0.5
+"""Seconds before the first retry; doubled each time."""
+LONGEST_DELAY = 60.0
+"""A provider that wants more seconds than this between two tries fails the turn with its text."""
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a step's answer came to."""
+
+    finish: Finish
+    calls: Sequence[PendingCall]
+    final_answer: str | None = None
+    """The input of the hidden answer tool, as JSON text."""
+
+
+async def answer(turn: RunningTurn, step: Step) -> Reply:
+    """Get the answer of a step and send it as it comes."""
+    await turn.start_stream()
+    if turn.interrupted:
+        turn.interrupted = False  # the step goes on where it was cut
+    else:
+        await turn.emit({"type": "start-step"})
+    if step.response is not None:
+        reply = await _say(turn, step, step.response)
+    else:
+        reply = await _ask_retrying(turn, step)
+    return await _respond(turn, step, reply)
+
+
+async def _ask_retrying(turn: RunningTurn, step: Step) -> Reply:
+    tries = 0
+    while True:
+        before = _said(turn)
+        try:
+            return _reply(await call_model(turn, step))
+        except StageError as failure:
+            if _said(turn) != before:
+                raise _cut_off(failure) or failure from failure
+            if tries >= turn.settings.max_retries or not await _worth_a_retry(turn, failure):
+                raise
+            tries += 1
+            with interruptible(turn.signal):
+                await turn.parts.sleep(retry_delay(tries, failure.error))
+            turn.signal.throw_if_aborted()
+
+
+def retry_delay(tries: int, error: Exception) -> float:
+    """Seconds before a call is tried again: longer each time, and not before the provider said."""
+    asked = error.retry_after if isinstance(error, ModelError) else None
+    return max(RETRY_DELAY * 2 ** (tries - 1), asked or 0.0)
+
+
+def _cut_off(failure: StageError) -> StalledError | None:
+    """A connection that was lost in the middle of the answer: it goes on as after a crash."""
+    error = failure.error
+    if failure.stage == "stream" and isinstance(error, ModelError) and error.cut:
+        return StalledError(str(error))
+    return None
+
+
+def _said(turn: RunningTurn) -> tuple[int, int]:
+    """Grows with whatever the model says, hidden reasoning included."""
+    return len(turn.log.bodies), len(turn.fold.message["parts"])
+
+
+async def _worth_a_retry(turn: RunningTurn, failure: StageError) -> bool:
+    """`transient` and `rate_limit` are; without a word of the hooks, what the adapter says is."""
+    if failure.stage != "stream" or retry_delay(1, failure.error) > LONGEST_DELAY:
+        return False
+    classification = await classify(turn, failure.stage, failure.error)
+    if classification is not None:
+        return classification in ("transient", "rate_limit")
+    return isinstance(failure.error, ModelError) and failure.error.retryable
+
+
+def _reply(reply: ModelReply) -> Reply:
+    return Reply(finish=reply.finish, calls=reply.calls, final_answer=reply.final_answer)
+
+
+async def _respond(turn: RunningTurn, step: Step, reply: Reply) -> Reply:
+    """`on_response`: every hook may change what was answered before tools run."""
+    if turn.parts.hooks.registry.hooks("on_response"):
+        given = response_of(turn, reply)
+        context = ResponseContext(
+            **turn.hook_fields(), step_number=step.number, request=step.request, response=given
+        )
+        try:
+            changed = await turn.parts.hooks.on_response(context)
+        except Exception as error:
+            raise ends_turn(error) or StageError("step", error) from error
+        if changed != given:
+            reply = await _say_again(turn, step, reply, changed)
+    block = step_blocks(turn.fold.message["parts"])[-1]
+    for message in step_messages(block, with_open_calls=True)[:1]:
+        await tell_message(turn, message, step.number)
+    return reply
+
+
+async def _say_again(turn: RunningTurn, step: Step, reply: Reply, response: ModelResponse) -> Reply:
+    """Send a changed response in the place of what was sent; files and sources stay."""
+    block = step_blocks(turn.fold.message["parts"])[-1]
+    kept: list[Chunk] = []
+    for part in block:
+        if part["type"] in KEPT:
+            kept.append(dict(part))
+        elif part.get("providerExecuted") is True:
+            kept.extend(provider_chunks(part))
+    await turn.emit({"type": "reset-step"})
+    for chunk in kept:
+        await turn.emit(chunk)
+    said = await _say(turn, step, response, reply.calls)
+    finish = msgspec.structs.replace(
+        reply.finish,
+        reason=said.finish.reason,
+        provider_metadata=said.finish.provider_metadata,
+    )
+    return Reply(finish=finish, calls=said.calls, final_answer=reply.final_answer)
+
+
+def response_of(turn: RunningTurn, reply: Reply) -> ModelResponse:
+    """The step's answer as hooks see it."""
+    block = step_blocks(turn.fold.message["parts"])[-1]
+    text = "".join(str(part["text"]) for part in block if part["type"] == "text")
+    thought = "".join(str(part["text"]) for part in block if part["type"] == "reasoning")
+    return ModelResponse(
+        content=text or None,
+        reasoning=thought or None,
+        calls=tuple(
+            ResponseCall(id=call.call_id, name=call.tool_name, arguments=call.raw_input or "")
+            for call in reply.calls
+        ),
+        finish_reason=reply.finish.reason,
+        metadata=reply.finish.provider_metadata,
+    )
+
+
+async def _say(
+    turn: RunningTurn, step: Step, response: ModelResponse, known: Sequence[PendingCall] = ()
+) -> Reply:
+    """Send a response that no model streamed as ordinary chunks."""
+    metadata_of = {call.call_id: call.provider_metadata for call in known}
+    for kind, text in (("reasoning", response.reasoning), ("text", response.content)):
+        if text:
+            part_id = f"{kind}-{step.number}"
+            await turn.emit({"type": f"{kind}-start", "id": part_id})
+            await turn.emit({"type": f"{kind}-delta", "id": part_id, "delta": text})
+            await turn.emit({"type": f"{kind}-end", "id": part_id})
+    calls: list[PendingCall] = []
+    for asked in response.calls:
+        event = ToolCall(asked.id, asked.name, asked.arguments, metadata_of.get(asked.id))
+        calls.append(await tell_call(turn, await read_call(turn, step, event)))
+    reason = response.finish_reason
+    if reason in ("stop", "tool-calls"):
+        reason = "tool-calls" if calls else "stop"
+    metadata = None if response.metadata is None else dict(response.metadata)
+    return Reply(finish=Finish(reason=reason, provider_metadata=metadata), calls=calls)

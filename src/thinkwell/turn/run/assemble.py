@@ -1,0 +1,184 @@
+"""From stored history to the prompt (spec/02 §10), then `before_turn` and `authorize_turn`.
+
+Reads only a window from the leaf upward, and conversion is cached by (id, version), so a turn at
+message 10,000 costs what it costs at message 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from thinkwell.core.errors import EmptyPromptError, ToolDefinitionError
+from thinkwell.core.user_code import call_user
+from thinkwell.hooks.answers import TurnConfig
+from thinkwell.hooks.contexts import TurnContext
+from thinkwell.hooks.dispatch import with_turn_config
+from thinkwell.messages.convert import to_model_messages
+from thinkwell.messages.limits import MAX_ROW_BYTES
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.model_messages import ModelMessage
+from thinkwell.messages.repair import is_intact, repair_interrupted_tool_part, repair_transcript
+from thinkwell.messages.truncate import count_older, truncate_message
+from thinkwell.session.rows import StoredMessage
+from thinkwell.store.base import Transaction
+from thinkwell.tools.tool import Tool, as_tool, client_tool
+from thinkwell.turn.run.capabilities import with_capabilities
+from thinkwell.turn.run.model_output import with_model_outputs
+from thinkwell.turn.run.prompt import Prompt
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.settings import settings_of
+
+MIN_RECENT = 4
+"""The newest messages are always sent, whatever their size."""
+
+
+async def assemble(turn: RunningTurn) -> Prompt:
+    """Everything the first model call needs."""
+    parts = turn.parts
+    tools = await turn_tools(turn)
+    offered = {**parts.scopes.active_tools(), **tools}
+    base = await call_user("get_system_prompt", parts.agent.get_system_prompt)
+    context = TurnContext(
+        **turn.hook_fields(),
+        system=with_capabilities(base, _offered(offered, None)),
+        messages=await read_history(turn, tools),
+        tools=MappingProxyType(offered),
+        model=parts.resolve_model(await call_user("get_model", parts.agent.get_model)),
+        body=None if turn.record.body is None else MappingProxyType(turn.record.body),
+        attempt=turn.record.attempt - 1,
+        scopes=parts.scopes.get_snapshot(),
+        turn_metadata=turn.record.metadata,
+    )
+    config = await parts.hooks.before_turn(context, parts.resolve_model)
+    turn.settings = settings_of(parts.agent, config)
+    final = with_turn_config(context, config)
+    turn.authorization = await call_user("authorize_turn", parts.agent.authorize_turn, final)
+    if not final.messages:
+        raise EmptyPromptError(
+            "There is no message to send to the model. Give `run` an input, or add messages first."
+        )
+    turn.tools = {**tools, **(config.tools or {})}
+    return Prompt(
+        model=final.model,
+        system=_system(base, final.tools, config),
+        messages=final.messages,
+        tools=turn.tools,
+        config=config,
+    )
+
+
+def _system(base: str, tools: Mapping[str, Tool], config: TurnConfig) -> str:
+    """The hook's own text as it is; else the base with a block about the tools really offered."""
+    if config.system is not None:
+        return config.system
+    return with_capabilities(base, _offered(tools, config.active_tools))
+
+
+def _offered(tools: Mapping[str, Tool], active: Collection[str] | None) -> list[str]:
+    return [
+        name
+        for name, tool in tools.items()
+        if tool.is_enabled() and (active is None or name in active)
+    ]
+
+
+async def turn_tools(turn: RunningTurn) -> dict[str, Tool]:
+    """The static tools of the turn: the class's, `get_tools`, and the client's (spec/02 §9.3)."""
+    own = turn.parts.own_tools
+    more: Mapping[str, Any] = await call_user("get_tools", turn.parts.agent.get_tools)
+    given = {name: as_tool(value) for name, value in more.items()}
+    for name in given:
+        if name in own:
+            raise _clash(name, "a method decorated with @tool")
+        if (found := turn.parts.scopes.find_tool(name)) is not None:
+            raise _clash(name, f"a tool of scope {found.scope.name!r}")
+    tools = {**own, **given}
+    for name, made in {**_declared(turn), **turn.extra_tools}.items():
+        server = name in tools and not tools[name].is_client
+        if server or turn.parts.scopes.find_tool(name) is not None:
+            turn.parts.bus.emit("tools:shadowed", name=name, winner="server", loser="client")
+        else:
+            tools[name] = made
+    return tools
+
+
+def _declared(turn: RunningTurn) -> dict[str, Tool]:
+    """The tools the client said it has; of two with one name the last counts."""
+    return {
+        t["name"]: client_tool(t["name"], t.get("description", ""), t.get("parameters"))
+        for t in turn.record.client_tools
+    }
+
+
+def _clash(name: str, other: str) -> ToolDefinitionError:
+    return ToolDefinitionError(
+        f"get_tools() returns a tool named {name!r}, and {other} has that name too. "
+        "Rename one of them."
+    )
+
+
+async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[ModelMessage, ...]:
+    """The conversation as the model sees it: repaired, shortened, converted."""
+    cache = turn.parts.session.cache
+    window = await _repaired(turn, await _window(turn), tools)
+    if not window:
+        return ()
+    first = window[0].depth - 1
+    older = count_older(first + len(window)) - first
+    result: list[ModelMessage] = []
+    for index, stored in enumerate(window):
+        if index < older or stored.bytes > MAX_ROW_BYTES:
+            result.extend(cache.converted(stored, _shortened, variant="older"))
+        else:
+            result.extend(cache.model_messages(stored))
+    return await with_model_outputs(turn, tuple(result), tools)
+
+
+async def _window(turn: RunningTurn) -> list[StoredMessage]:
+    recent = await turn.parts.session.get_recent_history(
+        turn.parts.agent.hydration_byte_budget, MIN_RECENT, leaf_id=turn.answer_parent
+    )
+    return recent.messages
+
+
+async def _repaired(
+    turn: RunningTurn, window: list[StoredMessage], tools: Mapping[str, Tool]
+) -> list[StoredMessage]:
+    """Give every unanswered call a result; a changed message is stored once and stays as it is."""
+    cache = turn.parts.session.cache
+    if all(cache.converted(stored, is_intact, variant="intact") for stored in window):
+        return window
+    answered_elsewhere = {name for name, tool in tools.items() if tool.is_client}
+    repair = repair_transcript(
+        [stored.message for stored in window],
+        partial(repair_interrupted_tool_part, client_tools=answered_elsewhere),
+    )
+    if not repair.changed_ids:
+        return window
+    session = turn.parts.session
+
+    async def store(tx: Transaction) -> None:
+        for message in repair.messages:
+            if message["id"] in repair.changed_ids:
+                await session.update(tx, message)
+
+    await turn.parts.commits.insist(turn.parts.owner, store)
+    for message in repair.messages:
+        if message["id"] == turn.message_id:  # a continuation has read it before
+            turn.take_repaired(message)
+    turn.parts.bus.emit(
+        "chat:transcript:repaired",
+        request_id=turn.record.request_id,
+        removed_tool_calls=repair.removed_tool_calls,
+        normalized_inputs=repair.normalized_inputs,
+        tool_call_ids=repair.tool_call_ids,
+    )
+    await turn.parts.audience.send_transcript()
+    return await _window(turn)
+
+
+def _shortened(message: UIMessage) -> tuple[ModelMessage, ...]:
+    return to_model_messages(truncate_message(message))

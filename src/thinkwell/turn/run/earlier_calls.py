@@ -1,0 +1,85 @@
+"""`once` holds for a call of the conversation, not for one turn (DESIGN §8.15).
+
+Before a tool that may not be repeated runs, the ledger of the whole agent is asked for the same
+call with an outcome that nobody knows: cut by a crash or left behind by a stop, in this turn, in
+an earlier one or in the answer this one continues. The tool's own `reconcile` may know what came
+of it; otherwise the call is refused, with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from thinkwell.core.user_code import call_user
+from thinkwell.journal.ledger import LATE, LedgerRow, close_call, open_calls
+from thinkwell.tools.reconcile import Done, EarlierCall, NotDone
+from thinkwell.tools.tool import Tool
+from thinkwell.turn.run.pending_call import PendingCall
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.tool_policy import Ready, Settled, unknown_outcome
+
+log = logging.getLogger("thinkwell.turn")
+
+NOT_DONE = "It did not take effect."
+
+
+async def earlier_outcome(turn: RunningTurn, call: PendingCall, ready: Ready) -> Settled | None:
+    """The result of the same call made before, or the refusal; None if the tool may run."""
+    tool, parts = ready.tool, turn.parts
+    for row in await open_calls(parts.store, parts.owner.agent_id, tool.name, ready.input):
+        here = row.turn == turn.record.request_id
+        if here and row.call_id in turn.running_calls:
+            continue  # a call beside this one: the model wants both
+        match await _what_came_of(turn, tool, row):
+            case Done(output=output):
+                await _close(turn, row, output=output, error=None)
+                return Settled(outcome="executed", input=ready.input, tool=tool, output=output)
+            case NotDone():
+                if not (here and row.call_id == call.call_id):  # its own claim is taken over
+                    await _close(turn, row, output=None, error=NOT_DONE)
+            case _:
+                _tell(turn, call, row)
+                return unknown_outcome(tool, ready.input, earlier=row.call_id != call.call_id)
+    return None
+
+
+async def _what_came_of(turn: RunningTurn, tool: Tool, row: LedgerRow) -> Done | NotDone | None:
+    if row.outcome == LATE:
+        return Done(row.output) if row.error is None else NotDone()
+    if tool.reconcile is None:
+        return None
+    earlier = EarlierCall(
+        tool_name=row.tool_name,
+        input=row.input,
+        idempotency_key=row.idempotency_key,
+        tool_call_id=row.call_id,
+        request_id=row.turn,
+        agent=turn.parts.agent_ref,
+    )
+    reconcile = tool.reconcile
+    try:
+        return await call_user(f"reconcile of {tool.name!r}", reconcile, earlier)
+    except Exception:
+        log.exception("a reconcile failed", extra={"action": "reconcile", "tool": tool.name})
+        return None
+
+
+async def _close(turn: RunningTurn, row: LedgerRow, *, output: object, error: str | None) -> None:
+    parts = turn.parts
+    await parts.commits.insist(
+        parts.owner,
+        lambda tx: close_call(
+            tx, parts.owner.agent_id, row, output=output, error=error, now=parts.clock.now()
+        ),
+    )
+
+
+def _tell(turn: RunningTurn, call: PendingCall, row: LedgerRow) -> None:
+    turn.parts.bus.emit(
+        "tool:outcome_unknown",
+        request_id=turn.record.request_id,
+        tool_call_id=call.call_id,
+        tool_name=row.tool_name,
+        earlier_call=row.call_id,
+        earlier_turn=row.turn,
+    )

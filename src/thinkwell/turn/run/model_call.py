@@ -1,0 +1,283 @@
+"""One model call: the events of the provider become chunks of the answer.
+
+Contract: exactly one terminal event ends a stream; `Finish` makes a `Reply`, `Failure` becomes an
+exception here and nowhere else. Text that a crash left open goes on under its old id if the model
+begins with text, so that clients see one paragraph; anything else closes it first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any, assert_never, cast
+
+import msgspec
+
+from thinkwell.core.errors import ModelError, StoreError, ToolInputError
+from thinkwell.core.ids import new_id
+from thinkwell.core.user_code import contained
+from thinkwell.journal.budget import MODEL
+from thinkwell.journal.crash_points import crash_here, crash_is_armed
+from thinkwell.messages.chunks import Chunk
+from thinkwell.models.base import (
+    Failure,
+    FilePart,
+    Finish,
+    ModelEvent,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    SourceDocument,
+    SourceUrl,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputStart,
+    ToolResult,
+)
+from thinkwell.turn.end.ending import StageError, ends_turn
+from thinkwell.turn.run.call_chunks import input_start, provider_call, provider_result, tell_call
+from thinkwell.turn.run.interrupt import interruptible
+from thinkwell.turn.run.pending_call import PendingCall, is_same_call, read_call
+from thinkwell.turn.run.places import at
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.step import Step
+from thinkwell.turn.run.step_result import has_result, step_blocks
+from thinkwell.turn.run.watch import Watch
+
+log = logging.getLogger("thinkwell.turn")
+
+MAX_STREAM = 64 * 1024 * 1024
+"""Characters of the chunks of one answer. It then ends with `length`: whole, told and stored, and
+well below what a row holds (`MAX_ANSWER_BYTES`).
+"""
+
+
+class ModelReply(msgspec.Struct, frozen=True):
+    """What a model call came to."""
+
+    finish: Finish
+    calls: Sequence[PendingCall]
+    final_answer: str | None = None
+    """The input of the hidden answer tool, as JSON text."""
+
+
+async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
+    """Run the call, sending chunks as they come."""
+    reader = _Reader(turn, step)
+    try:
+        async with at(turn, MODEL):
+            crash_here("c3")
+            with interruptible(turn.signal), contained(f"model {step.model.model_id!r}"):
+                await _read(turn, step, reader)
+    except StoreError:
+        raise
+    except Exception as error:
+        turn.signal.throw_if_aborted()  # what fails after a stop is the stop (spec/02 §12.13)
+        raise ends_turn(error) or StageError("stream", error) from error
+    turn.signal.throw_if_aborted()
+    if reader.finish is None:
+        raise StageError("stream", ModelError("The model's stream ended without saying why."))
+    await close_open_text(turn)
+    calls = [*reader.calls, *_unfinished_calls(turn, reader.calls), *_unanswered_calls(turn)]
+    return ModelReply(reader.finish, calls, reader.final_answer)
+
+
+def _unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[PendingCall]:
+    """Calls the model began and never completed: they get an error as their result."""
+    known = {call.call_id for call in calls}
+    return [
+        PendingCall(
+            call_id=part.id,
+            tool_name=part.tool_name,
+            input={},
+            raw_input=part.text,
+            problem=ToolInputError(part.tool_name, "the model did not complete the arguments"),
+        )
+        for part in turn.fold.open_parts()
+        if part.kind == "tool-input" and part.id not in known
+    ]
+
+
+def _unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
+    """Calls that the provider should have run: without a result, they get an error."""
+    block = step_blocks(turn.fold.message["parts"])[-1]
+    asked = [part for part in block if part.get("providerExecuted") is True]
+    complete = [part for part in asked if part["state"] != "input-streaming"]
+    return [PendingCall.from_part(part) for part in complete if not has_result(part)]
+
+
+async def close_open_text(turn: RunningTurn) -> None:
+    """End a text that a crash left open and the model did not go on with."""
+    if turn.open_text is not None:
+        part_id, turn.open_text = turn.open_text, None
+        await turn.emit({"type": "text-end", "id": part_id})
+
+
+async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
+    watch = Watch(turn.settings)
+    stream = step.model.stream(step.request, turn.signal)
+    async with watch, aclosing(cast("Any", stream)):
+        async for event in stream:
+            if turn.signal.aborted:  # the model ignored the cancel: nobody hears it any more
+                turn.signal.throw_if_aborted()
+            watch.check()
+            watch.rest()  # what we do with it is not the model's silence
+            await reader.take(event)
+            if reader.finish is None and turn.log.size + turn.earlier_bytes > MAX_STREAM:
+                await _cut(turn)
+                reader.finish = Finish(reason="length", raw_reason="size")
+            if reader.finish is not None:
+                return
+            watch.heard()
+
+
+async def _cut(turn: RunningTurn) -> None:
+    """Close what the model was saying: the answer ends here."""
+    log.warning("an answer has reached the size limit", extra={"action": "turn:size"})
+    for part in turn.fold.open_parts():
+        if part.kind in ("text", "reasoning"):
+            await turn.emit({"type": f"{part.kind}-end", "id": part.id})
+
+
+class _Reader:
+    """Turns events into chunks, one at a time."""
+
+    def __init__(self, turn: RunningTurn, step: Step) -> None:
+        self._turn = turn
+        self._step = step
+        self._resumed: tuple[str, str] | None = None  # (the model's id, the open part's id)
+        self.calls: list[PendingCall] = []
+        self.final_answer: str | None = None
+        self._hidden_call: str | None = None
+        self.finish: Finish | None = None
+
+    async def take(self, event: ModelEvent) -> None:
+        """One event of the stream."""
+        if type(event) is TextDelta:
+            part_id = event.id
+            if self._resumed is not None and part_id == self._resumed[0]:
+                part_id = self._resumed[1]
+            if event.delta:
+                await self._turn.emit({"type": "text-delta", "id": part_id, "delta": event.delta})
+        elif isinstance(event, Finish):
+            self.finish = event
+        elif isinstance(event, Failure):
+            raise StageError("stream", event.error)
+        elif isinstance(event, TextStart) and self._turn.open_text is not None:
+            self._resumed = (event.id, self._turn.open_text)
+            self._turn.open_text = None
+        elif not self._is_final_answer(event):
+            await close_open_text(self._turn)
+            told = self._unrepeated(event)
+            if told is not None:
+                await self._emit(told)
+        if crash_is_armed("c4") or crash_is_armed("c5"):
+            await self._crash_after(event)
+
+    def _is_final_answer(self, event: ModelEvent) -> bool:
+        """The hidden answer tool reaches nobody: its input is the turn's output (spec/02 §8.3)."""
+        name = self._step.answer_tool
+        if name is None or not isinstance(event, ToolInputStart | ToolInputDelta | ToolCall):
+            return False
+        if isinstance(event, ToolInputDelta):
+            return event.tool_call_id == self._hidden_call
+        if event.tool_name != name:
+            return False
+        self._hidden_call = event.tool_call_id
+        if isinstance(event, ToolCall):
+            self.final_answer = event.input
+        return True
+
+    def _unrepeated(self, event: ModelEvent) -> ModelEvent | None:
+        """Some providers use the id of a finished call again (F18).
+
+        For the same call, when an answer is continued: it says nothing new. For another one: it
+        gets an id of its own, and its input is told whole.
+        """
+        if not isinstance(event, ToolInputStart | ToolInputDelta | ToolCall):
+            return event
+        known = self._turn.fold.tool_call(event.tool_call_id)
+        if known is None or not has_result(known):
+            return event
+        if not isinstance(event, ToolCall):
+            return None
+        continues = self._turn.record.continuation and not self._turn.steps
+        if continues and is_same_call(known, event.tool_name, event.input):
+            return None
+        return msgspec.structs.replace(event, tool_call_id=new_id())
+
+    async def _emit(self, event: ModelEvent) -> None:
+        if isinstance(event, ToolCall):
+            if event.provider_executed:
+                await self._turn.emit(provider_call(event))
+                return
+            call = await read_call(self._turn, self._step, event)
+            self.calls.append(await tell_call(self._turn, call))
+            return
+        if isinstance(event, ToolInputStart):
+            await self._turn.emit(input_start(self._turn, self._step, event))
+            return
+        chunk = _chunk(event)
+        if self._resumed is not None and chunk.get("id") == self._resumed[0]:
+            chunk["id"] = self._resumed[1]
+        await self._turn.emit(chunk)
+
+    async def _crash_after(self, event: ModelEvent) -> None:
+        if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta):
+            await self._turn.parts.commits.flush()
+            crash_here("c5" if isinstance(event, ToolInputDelta) else "c4")
+
+
+def _chunk(event: ModelEvent) -> Chunk:
+    match event:
+        case TextStart() | TextEnd() | ReasoningStart() | ReasoningEnd():
+            return _with_metadata({"type": _BOUNDARIES[type(event)], "id": event.id}, event)
+        case TextDelta():
+            return {"type": "text-delta", "id": event.id, "delta": event.delta}
+        case ReasoningDelta():
+            return {"type": "reasoning-delta", "id": event.id, "delta": event.delta}
+        case ToolResult():
+            return provider_result(event)
+        case ToolInputDelta():
+            return {
+                "type": "tool-input-delta",
+                "toolCallId": event.tool_call_id,
+                "inputTextDelta": event.delta,
+            }
+        case FilePart():
+            return {"type": "file", "url": event.url, "mediaType": event.media_type}
+        case SourceUrl():
+            source = {"type": "source-url", "sourceId": event.source_id, "url": event.url}
+            return source if event.title is None else {**source, "title": event.title}
+        case SourceDocument():
+            document = {
+                "type": "source-document",
+                "sourceId": event.source_id,
+                "mediaType": event.media_type,
+                "title": event.title,
+            }
+            return document if event.filename is None else {**document, "filename": event.filename}
+        case ToolInputStart() | ToolCall() | Finish() | Failure():
+            raise TypeError(f"{type(event).__name__} has no chunk of its own")
+        case _:
+            assert_never(event)
+
+
+_BOUNDARIES: dict[type, str] = {
+    TextStart: "text-start",
+    TextEnd: "text-end",
+    ReasoningStart: "reasoning-start",
+    ReasoningEnd: "reasoning-end",
+}
+
+
+def _with_metadata(
+    chunk: Chunk, event: TextStart | TextEnd | ReasoningStart | ReasoningEnd
+) -> Chunk:
+    if event.provider_metadata is not None:
+        chunk["providerMetadata"] = event.provider_metadata
+    return chunk

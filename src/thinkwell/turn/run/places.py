@@ -1,0 +1,74 @@
+"""Where a turn is, written down before it goes there (DESIGN §8.16).
+
+Only from the second attempt on: the first costs nothing more. Then a place that kills the process
+is on the turn's row when the next process looks. Leaving a place is not written: whoever enters the
+next one writes the whole list, and what was left with progress does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from inspect import isawaitable
+from typing import Any
+
+from thinkwell.journal.budget import hook_place
+from thinkwell.journal.turns import mark_places
+from thinkwell.store.base import Transaction
+from thinkwell.turn.run.running import RunningTurn, current_turn
+
+FIRST_MARKED = 2
+"""The first attempt that writes its places down."""
+
+
+def keep_record(turn: RunningTurn) -> None:
+    """Another attempt begins: from now on the agent's hooks are places too."""
+    turn.written_places = ()
+    turn.parts.hooks.registry.watch(watched_hook)
+
+
+@asynccontextmanager
+async def at(turn: RunningTurn, place: str) -> AsyncGenerator[None]:
+    """Around code that may take the process down."""
+    if turn.record.attempt < FIRST_MARKED:
+        yield
+        return
+    turn.places = (*turn.places, place)
+    try:
+        await _write(turn, place)
+        yield
+    finally:
+        left = list(turn.places)
+        left.remove(place)  # once: parallel calls may be in the same hook
+        turn.places = tuple(left)
+
+
+async def _write(turn: RunningTurn, place: str) -> None:
+    if place in turn.written_places:
+        return  # a hook that is called for every chunk
+
+    async def write(tx: Transaction) -> tuple[str, ...]:
+        places = tuple(dict.fromkeys(turn.places))
+        await mark_places(tx, turn.record, places)
+        return places
+
+    turn.written_places = await turn.parts.commits.insist(turn.parts.owner, write)
+
+
+def watched_hook(event: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A hook as the registry calls it: inside a turn that was begun again, in its place."""
+    place = hook_place(event, name)
+
+    def watched(*arguments: Any) -> Any:
+        turn = current_turn.get()
+        if turn is None or turn.record.attempt < FIRST_MARKED or not turn.active:
+            return call(*arguments)
+        return _inside(turn, place, lambda: call(*arguments))
+
+    return watched
+
+
+async def _inside(turn: RunningTurn, place: str, call: Callable[[], Awaitable[Any] | Any]) -> Any:
+    async with at(turn, place):
+        answer = call()
+        return await answer if isawaitable(answer) else answer

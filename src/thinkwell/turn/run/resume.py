@@ -1,0 +1,186 @@
+"""Going on after a crash (DESIGN §8.3, spec/04 §6).
+
+The journal of the interrupted attempt is read back and folded; what it says decides where to go on:
+
+- a `finish` chunk: everything was said; settle, no model call (C10)
+- the last step has ended: begin the next one, or end, as the step says (C9)
+- the last step is open and its model call had ended: end the step
+- the last step is open and asked for tools: settle those calls, then begin the next one (C5–C8)
+- the last step is open with text only: ask the model to go on in the same step (C4)
+- nothing: run from the start, in the same journal (C2, C3)
+
+`read_position` is pure; `restore` does the reading, `judge_attempts` asks the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.hooks.contexts import StopReason
+from thinkwell.journal.boots import was_unplanned
+from thinkwell.journal.budget import (
+    Found,
+    Spent,
+    after_death,
+    progress_of,
+    tool_place,
+)
+from thinkwell.journal.ledger import read_ledger
+from thinkwell.journal.reading import StoredJournal, read_journal
+from thinkwell.journal.turn_log import TurnLog
+from thinkwell.messages.chunks import Chunk
+from thinkwell.messages.message import tool_name, tool_parts
+from thinkwell.models.base import Finish
+from thinkwell.turn.end.ending import Completed
+from thinkwell.turn.run.places import keep_record
+from thinkwell.turn.run.running import OutsideAnswer, RunningTurn
+from thinkwell.turn.run.step_result import finish_from_json, has_result, step_blocks, step_result
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a journal stopped."""
+
+    started: bool
+    steps_begun: int
+    step_open: bool
+    finish_reason: str | None
+
+
+def read_position(chunks: Iterable[Chunk]) -> Position:
+    """Where the stream stopped."""
+    started, begun, step_open, finish = False, 0, False, None
+    for chunk in chunks:
+        match chunk["type"]:
+            case "start":
+                started = True
+            case "start-step":
+                begun, step_open = begun + 1, True
+            case "finish-step":
+                step_open = False
+            case "finish":
+                finish = str(chunk.get("finishReason", "stop"))
+            case _:
+                pass
+    return Position(started, begun, step_open, finish)
+
+
+async def restore(turn: RunningTurn) -> Completed | None:
+    """Read the journal back into `turn`. Returns the end when everything was said already."""
+    stored = await read_journal(turn.parts.store, turn.record)
+    chunks = [cast("Chunk", json.loads(body)) for body in stored.bodies]
+    turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies)
+    turn.ledger = await read_ledger(turn.parts.store, turn.record)
+    for event in stored.in_order():
+        if event.kind in ("chunk", "hidden"):
+            turn.fold.apply(event.body)
+        elif event.kind == "answer":
+            turn.take_answer(msgspec.convert(event.body, OutsideAnswer))
+    turn.progress = _progress(turn, chunks)
+    position = read_position(chunks)
+    turn.started = position.started
+    turn.interrupted = position.step_open
+    ended = position.steps_begun - (1 if position.step_open else 0)
+    turn.step_number = max(ended, 0)
+    _restore_steps(turn, stored, ended)
+    if position.finish_reason is None:
+        return None
+    asked = bool(turn.steps and turn.steps[-1].tool_calls)  # and was not let go on
+    output = [event.body for event in stored.events if event.kind == "output"]
+    reason = stop_reason_of(position.finish_reason, capped=asked)
+    return Completed(reason, output[-1]["value"] if output else None)
+
+
+async def judge_attempts(turn: RunningTurn) -> Spent | None:
+    """Whether the budget allows another attempt; if so, the record says that it begins."""
+    record, parts = turn.record, turn.parts
+    verdict, last = record.incident, record.incident.boots[-1:]
+    if last and last[0] != parts.boot and await was_unplanned(parts.store, last[0]):
+        allowed = parts.agent.max_recovery_attempts
+        verdict = after_death(
+            record.incident, _found(turn), max_attempts=allowed, now=parts.clock.now()
+        )
+    if isinstance(verdict, Spent):
+        return verdict
+    first = record.attempt == 0
+    if not first:
+        keep_record(turn)
+    incident = verdict.begun(parts.boot, turn.progress, first=first)
+    turn.record = msgspec.structs.replace(record, incident=incident)
+    return None
+
+
+def _found(turn: RunningTurn) -> Found:
+    running: list[str] = []
+    settled: set[str] = set()
+    for part in tool_parts(turn.fold.message):
+        place = tool_place(tool_name(part), part["toolCallId"])
+        claimed = turn.ledger.get(part["toolCallId"])
+        if has_result(part):
+            settled.add(place)
+        elif claimed is not None and not claimed.settled:
+            running.append(place)
+    return Found(progress=turn.progress, running=running, settled=frozenset(settled))
+
+
+def _progress(turn: RunningTurn, chunks: Sequence[Chunk]) -> int:
+    return progress_of(chunks, sum(row.settled for row in turn.ledger.values()))
+
+
+def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None:
+    finishes = {
+        cast("int", event.body["stepNumber"]): finish_from_json(event.body)
+        for event in stored.events
+        if event.kind == "model"
+    }
+    blocks = step_blocks(turn.fold.message["parts"])[turn.earlier_steps :]
+    for number, block in enumerate(blocks[:ended]):
+        turn.steps.append(step_result(number, block, finishes.get(number, CUT)))
+    turn.interrupted_finish = finishes.get(ended, CUT)
+
+
+MAY_GO_ON: frozenset[str] = frozenset({"stop", "tool-calls", "other"})
+"""Finish reasons after which tools run and another step may follow (spec/02 §4.2)."""
+CUT = Finish(reason="other", raw_reason="interrupted")
+"""Stands for the end of a model call that a crash cut off."""
+
+
+def stop_reason_of(finish_reason: str, *, capped: bool = False) -> StopReason:
+    """The turn's stop reason for the finish reason of its last step."""
+    if capped and finish_reason in MAY_GO_ON:
+        return "max_steps"
+    known: dict[str, StopReason] = {
+        "length": "length",
+        "content-filter": "content-filter",
+        "other": "other",
+    }
+    return known.get(finish_reason, "end")
+
+
+def open_tool_calls(turn: RunningTurn) -> list[dict[str, Any]]:
+    """Tool parts of the interrupted step, in the model's order."""
+    block = step_blocks(turn.fold.message["parts"])[-1]
+    return [part for part in block if "toolCallId" in part]
+
+
+def reopen(turn: RunningTurn) -> None:
+    """The model stalled: the step it was in is open, and the next attempt goes on with it."""
+    chunks: list[Chunk] = [json.loads(body) for body in turn.log.bodies]
+    turn.progress = _progress(turn, chunks)
+    position = read_position(chunks)
+    turn.interrupted = position.step_open
+    turn.interrupted_finish = None
+
+
+async def close_open_parts(turn: RunningTurn) -> None:
+    """Reasoning is closed; a text that is the step's last part stays open, so that it can go on."""
+    parts = turn.fold.message["parts"]
+    open_parts = turn.fold.open_parts()
+    for part in open_parts:
+        if part.kind == "text" and parts[-1].get("type") == "text" and part is open_parts[-1]:
+            turn.open_text = part.id
+        elif part.kind in ("text", "reasoning"):
+            await turn.emit({"type": f"{part.kind}-end", "id": part.id})

@@ -1,0 +1,213 @@
+"""The loop: ask the model, run the tools it asked for, decide whether to go on.
+
+    prepare_step  `before_step` and the settings of this step make the request (`step.py`)
+    answer        the model's events become chunks, `on_response` may change them (`answer.py`)
+    finish_step   tools run (`tool_calls.py`), the step is recorded, `on_step_finish`
+    decide_next   Continue or Final, a pure decision
+
+A step that a crash or a stall left open is brought to its end first, by the same functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import MaxStepsError, OutputError
+from thinkwell.hooks.contexts import ResponseInfo, StepFinishContext, StopReason
+from thinkwell.journal.crash_points import crash_here, crash_is_armed
+from thinkwell.messages.model_messages import ModelMessage
+from thinkwell.models.base import Finish, ModelRequest
+from thinkwell.tools.stopping import should_stop
+from thinkwell.turn.end.ending import Completed, Ending, StageError
+from thinkwell.turn.run.answer import Reply, answer
+from thinkwell.turn.run.model_call import close_open_text
+from thinkwell.turn.run.output import OutputPending, read_output
+from thinkwell.turn.run.pending_call import PendingCall
+from thinkwell.turn.run.prompt import Conversation, Prompt
+from thinkwell.turn.run.resume import (
+    CUT,
+    MAY_GO_ON,
+    close_open_parts,
+    open_tool_calls,
+    stop_reason_of,
+)
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.step import Step, prepare_step, step_tools
+from thinkwell.turn.run.step_result import finish_to_json, step_blocks, step_messages, step_result
+from thinkwell.turn.run.telemetry import step_span
+from thinkwell.turn.run.tool_calls import run_tool_calls
+
+
+class Continue(msgspec.Struct, frozen=True):
+    """The model must see what its tools gave. `last`: once more, without tools."""
+
+    last: bool = False
+    asked: tuple[ModelMessage, ...] = ()
+    """A request of ours that the model must see too."""
+
+
+class Final(msgspec.Struct, frozen=True):
+    """Nothing more to do."""
+
+    stop_reason: StopReason
+    output: Any = None
+
+
+Next: TypeAlias = Continue | Final
+UNANSWERED = ("approval", "client_tool", "steered")
+"""The answer is still to come, in a later turn."""
+
+
+async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
+    """Run steps until one is final."""
+    conversation = Conversation(prompt)
+    for done in turn.steps:
+        conversation.add(step_messages(done.content))
+    following = await _finish_interrupted_step(turn, prompt, conversation)
+    while isinstance(following, Continue):
+        turn.signal.throw_if_aborted()
+        step = await prepare_step(turn, prompt, conversation, last=following.last)
+        with step_span(turn, step):
+            reply = await answer(turn, step)
+            following = await finish_step(turn, step, reply)
+        conversation.add(step_messages(turn.steps[-1].content))
+        following = await _read_output(turn, step, reply, following)
+        if isinstance(following, Continue):
+            conversation.add(following.asked)
+    await turn.emit({"type": "finish", "finishReason": turn.steps[-1].finish_reason})
+    if crash_is_armed("c10"):
+        await turn.parts.commits.flush()
+        crash_here("c10")
+    return Completed(following.stop_reason, following.output)
+
+
+async def finish_step(turn: RunningTurn, step: Step, reply: Reply) -> Next:
+    """Run the tools the model asked for, record the step, tell the hooks."""
+    finish = reply.finish
+    turn.log.append_event("model", finish_to_json(step.number, finish))
+    turn.parts.commits.note(turn.log)
+    await run_tool_calls(turn, step, reply.calls, finish.reason)
+    await turn.emit({"type": "finish-step"})
+    block = step_blocks(turn.fold.message["parts"])[-1]
+    turn.steps.append(step_result(step.number, json.loads(json.dumps(block)), finish))
+    turn.step_number += 1
+    await _tell_step_finish(turn, step, finish)
+    following = await _decide(turn, finish, called=bool(reply.calls))
+    if isinstance(following, Continue):
+        await turn.parts.commits.flush()
+        crash_here("c9")
+    return following
+
+
+async def _decide(turn: RunningTurn, finish: Finish, *, called: bool) -> Next:
+    waiting = turn.waiting_calls()
+    if waiting:
+        return Final("client_tool" if waiting == {"input-available"} else "approval")
+    if turn.answered is not None:
+        return Final(turn.answered)
+    following = decide_next(finish, called=called)
+    return await _may_continue(turn) if isinstance(following, Continue) else following
+
+
+async def _after_last_step(turn: RunningTurn) -> Next:
+    """A crash between a step and what comes after it: decide as if it had ended just now."""
+    if not turn.steps:
+        return Continue()
+    last = turn.steps[-1]
+    finish = Finish(reason=last.finish_reason)
+    following = await _decide(turn, finish, called=bool(last.tool_calls))
+    output = turn.settings.output
+    if output is None or isinstance(following, Continue) or following.stop_reason in UNANSWERED:
+        return following
+    try:
+        return Final("end", output.parse(last.text))
+    except OutputError:  # it was given to the hidden tool, and is lost: once more
+        return Continue()
+
+
+def decide_next(finish: Finish, *, called: bool) -> Next:
+    """Go on only if tools ran (spec/02 §4.2)."""
+    if not called or finish.reason not in MAY_GO_ON:
+        return Final(stop_reason_of(finish.reason))
+    return Continue()
+
+
+async def _may_continue(turn: RunningTurn) -> Next:
+    """The caps of the turn: its own conditions, a steering input, the number of steps."""
+    settings = turn.settings
+    if await should_stop(settings.stop_when, turn.steps):
+        return Final("stop_when")
+    if turn.steered():
+        return Final("steered")
+    if turn.step_number < settings.max_steps:
+        return Continue()
+    if settings.on_max_steps == "error":
+        raise StageError("step", MaxStepsError(turn.step_number))
+    if settings.on_max_steps == "answer" and turn.step_number == settings.max_steps:
+        return Continue(last=True)
+    return Final("max_steps")
+
+
+async def _read_output(turn: RunningTurn, step: Step, reply: Reply, following: Next) -> Next:
+    """Validate the structured output once the turn would end; ask again while retries are left."""
+    if step.output is None or (isinstance(following, Continue) and reply.final_answer is None):
+        return following
+    if isinstance(following, Final) and following.stop_reason in UNANSWERED:
+        return following
+    outcome = read_output(turn, step, reply)
+    if isinstance(outcome, OutputPending):
+        return Continue(asked=outcome.messages)
+    turn.log.append_event("output", json.dumps({"value": json.to_jsonable(outcome)}))
+    return Final("end", outcome)
+
+
+async def _tell_step_finish(turn: RunningTurn, step: Step, finish: Finish) -> None:
+    if not turn.parts.hooks.registry.hooks("on_step_finish"):
+        return
+    await turn.parts.commits.flush()
+    last = turn.steps[-1]
+    own_copy = json.loads(json.dumps(last.content))  # what a hook does to it stays with the hook
+    result = step_result(last.step_number, own_copy, finish)
+    response = ResponseInfo(
+        id=finish.response_id,
+        model_id=finish.model_id or step.model.model_id,
+        timestamp=turn.parts.clock.now(),
+        messages=step_messages(result.content),
+        headers=finish.headers,
+    )
+    context = StepFinishContext(
+        **turn.hook_fields(),
+        **{name: getattr(result, name) for name in result.__struct_fields__},
+        request=step.request,
+        response=response,
+        runtime_context=step.runtime_context,
+    )
+    await turn.parts.hooks.observe("on_step_finish", context)
+
+
+async def _finish_interrupted_step(
+    turn: RunningTurn, prompt: Prompt, conversation: Conversation
+) -> Next:
+    if not turn.interrupted:
+        return await _after_last_step(turn)
+    await close_open_parts(turn)
+    parts = open_tool_calls(turn)
+    if not parts and turn.interrupted_finish in (None, CUT):
+        return Continue()  # the model goes on in this step: `begun_step`
+    await close_open_text(turn)
+    turn.interrupted = False
+    calls = [PendingCall.from_part(part, turn.ledger.get(part["toolCallId"])) for part in parts]
+    step = Step(
+        number=turn.step_number,
+        model=prompt.model,
+        request=ModelRequest(messages=conversation.messages(), system=conversation.system),
+        tools=step_tools(turn, prompt),
+        runtime_context=conversation.runtime_context,
+    )
+    reply = Reply(finish=turn.interrupted_finish or CUT, calls=calls)
+    following = await finish_step(turn, step, reply)
+    conversation.add(step_messages(turn.steps[-1].content))
+    return following

@@ -1,0 +1,239 @@
+"""Tool calls of one step: prepare, execute, settle (spec/02 §4.2–4.3, §5.8–5.10, §7.3–7.9).
+
+Calls run in parallel unless the turn says otherwise; each is a chain of its own. `tool_policy.py`
+says whether a call may run; a ready call is claimed in the ledger, committed, and only then
+executed; settling asks `on_tool_result` or `on_tool_error`, tells `after_tool_call`, and commits
+the ledger row together with the output. After a crash the same functions run: the ledger says which
+calls have a result, and which began and may or may not be repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import (
+    ToolError,
+    ToolOutputError,
+)
+from thinkwell.core.tasks import run_together
+from thinkwell.hooks.contexts import (
+    CallInfo,
+    ToolFailureContext,
+    ToolResultContext,
+    ToolSuccessContext,
+)
+from thinkwell.hooks.dispatch import HookFailedError, Recovered
+from thinkwell.hooks.read_only import read_only_copy
+from thinkwell.journal.budget import tool_place
+from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.decisions import Named, name_approvers
+from thinkwell.journal.ledger import LATE, settle_call
+from thinkwell.messages.chunks import Chunk, tool_error, tool_output
+from thinkwell.messages.model_messages import ToolMessage, ToolResultContent
+from thinkwell.models.base import FinishReason
+from thinkwell.store.base import Transaction
+from thinkwell.turn.run.call_chunks import input_error
+from thinkwell.turn.run.history import tell_message
+from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
+from thinkwell.turn.run.places import at
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.step import Step
+from thinkwell.turn.run.telemetry import tool_span
+from thinkwell.turn.run.tool_policy import (
+    Ready,
+    Settled,
+    Waiting,
+    find_tool,
+    kept_inside,
+    prepare,
+)
+from thinkwell.turn.run.tool_run import execute
+
+WITHHELD = "The result was withheld, because a check of it failed."
+
+
+async def run_tool_calls(
+    turn: RunningTurn, step: Step, calls: Sequence[PendingCall], reason: FinishReason
+) -> None:
+    """Give every call of the step its result, or leave it waiting.
+
+    A stop while tools run settles them as aborted, then unwinds.
+    """
+    waiting = [call for call in calls if not call.settled]
+    if not waiting:
+        return
+    await turn.parts.commits.flush()
+    crash_here("c6")
+    runnable = reason in ("stop", "tool-calls", "other")
+
+    async def chain(call: PendingCall) -> None:
+        async with at(turn, tool_place(call.tool_name, call.call_id)):
+            with tool_span(turn, call):
+                if runnable or call.told:
+                    await _run_call(turn, step, call)
+                else:
+                    await _refuse(turn, step, call, reason)
+
+    name, owner = f"tool calls of {turn.record.request_id}", turn.parts.tasks
+    if turn.settings.tool_execution == "sequential":
+        for call in waiting:
+            await run_together(chain(call), name=name, owner=owner)
+    else:
+        await run_together(*(chain(call) for call in waiting), name=name, owner=owner)
+    turn.signal.throw_if_aborted()
+
+
+async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
+    began = turn.parts.clock.monotonic()
+    prepared = await prepare(turn, step, call)
+    if isinstance(prepared, Waiting):
+        await _keep_approvers(turn, step, call)
+        if prepared.chunk is not None:
+            await turn.emit(prepared.chunk)
+        return
+    if isinstance(prepared, Ready):
+        prepared = kept_inside(turn, call, await execute(turn, step, call, prepared))
+    took = (turn.parts.clock.monotonic() - began) * 1000
+    await _settle(turn, step, call, msgspec.structs.replace(prepared, duration_ms=took))
+
+
+async def _keep_approvers(turn: RunningTurn, step: Step, call: PendingCall) -> None:
+    """Stored before anybody is asked: a tool of this turn only is gone when the answer comes."""
+    tool, _ = find_tool(turn, step, call.tool_name)
+    if tool is None or tool.approvers is None:
+        return
+    approvers, parts = tool.approvers, turn.parts
+    ids = (approvers,) if isinstance(approvers, str) else approvers
+    named = Named(None if callable(ids) else tuple(ids))
+    place = {"message_id": turn.message_id, "tool_call_id": call.call_id}
+    await parts.commits.insist(
+        parts.owner, lambda tx: name_approvers(tx, parts.owner.agent_id, named, **place)
+    )
+
+
+async def _refuse(turn: RunningTurn, step: Step, call: PendingCall, reason: str) -> None:
+    error = ToolError(f"Not executed: the model's output ended with {reason!r}.")
+    tool = step.tools.get(call.tool_name)
+    await _settle(
+        turn, step, call, Settled(outcome="invalid", input=call.input, tool=tool, error=error)
+    )
+
+
+async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
+    """Redact, tell `after_tool_call`, commit ledger row and output together; then clients hear."""
+    settled = await _redact(turn, step, call, settled)
+    await _tell_after(turn, step, call, settled)
+    chunk = _result_chunk(call, settled)
+    told = call.told
+    if not told:
+        await turn.show(chunk)
+
+    async def store(tx: Transaction) -> None:
+        nonlocal told  # a store that did not write is asked again: the chunk is there already
+        if not settled.open:
+            await settle_call(
+                tx,
+                turn.record,
+                call.call_id,
+                outcome=LATE if turn.lost and not told else settled.outcome,
+                output=settled.output,
+                error=settled.error_text,
+                now=turn.parts.clock.now(),
+            )
+        if turn.lost:
+            return
+        for each in () if told else (*introduction(turn, call), chunk):
+            turn.record_chunk(each)
+        turn.parts.commits.note(turn.log)
+        told = True
+        if call.approved:
+            await turn.parts.session.update(tx, turn.fold.message)
+
+    await turn.parts.commits.insist(turn.parts.owner, store)
+    if call.approved and not turn.lost:
+        turn.parts.audience.updated(turn.fold.message)
+
+
+async def _redact(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> Settled:
+    """`on_tool_result` and `on_tool_error`, before anybody sees it. One that fails withholds it."""
+    hooks = turn.parts.hooks
+    fields: dict[str, Any] = {
+        **turn.hook_fields(),
+        "call": CallInfo(id=call.call_id, name=call.tool_name, arguments=settled.input),
+        "original_input": model_input(call),
+        "tool": settled.tool,
+        "scope": find_tool(turn, step, call.tool_name)[1],
+    }
+    try:
+        if settled.error is not None:
+            if not hooks.registry.hooks("on_tool_error"):
+                return settled
+            answer = await hooks.on_tool_error(ToolFailureContext(**fields, error=settled.error))
+            if isinstance(answer, Recovered):
+                output = _json(answer.result)
+                return msgspec.structs.replace(settled, error=None, text=None, output=output)
+            text = settled.text if answer is settled.error else None
+            return msgspec.structs.replace(settled, error=answer, text=text)
+        if not hooks.registry.hooks("on_tool_result"):
+            return settled
+        result = await hooks.on_tool_result(ToolSuccessContext(**fields, result=settled.output))
+        return msgspec.structs.replace(settled, output=_json(result))
+    except HookFailedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - fail closed: the raw value reaches nobody
+        text = None if turn.parts.agent.expose_errors else WITHHELD
+        return msgspec.structs.replace(
+            settled, outcome="errored", output=None, error=error, text=text
+        )
+
+
+async def _tell_after(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
+    failed = settled.error_text
+    content = ToolResultContent(
+        tool_call_id=call.call_id,
+        tool_name=call.tool_name,
+        kind="json" if failed is None else "error-text",
+        value=settled.output if failed is None else failed,
+    )
+    await tell_message(turn, ToolMessage((content,)), step.number)
+    if not turn.parts.hooks.registry.hooks("after_tool_call"):
+        return
+    await turn.parts.hooks.observe(
+        "after_tool_call",
+        ToolResultContext(
+            **turn.hook_fields(),
+            tool_call_id=call.call_id,
+            tool_name=call.tool_name,
+            input=read_only_copy(settled.input),
+            original_input=read_only_copy(model_input(call)),
+            step_number=step.number,
+            messages=step.request.messages,
+            tool=settled.tool,
+            success=settled.error is None,
+            outcome=settled.outcome,
+            output=read_only_copy(settled.output),
+            error=settled.error,
+            duration_ms=settled.duration_ms,
+        ),
+    )
+
+
+def _result_chunk(call: PendingCall, settled: Settled) -> Chunk:
+    if settled.error_text is None:
+        return tool_output(call.call_id, settled.output)
+    if call.provider_executed:
+        return {**tool_error(call.call_id, settled.error_text), "providerExecuted": True}
+    if call.problem is not None:
+        return input_error(call, settled.error_text)
+    return tool_error(call.call_id, settled.error_text)
+
+
+def _json(value: Any) -> Any:
+    try:
+        return json.to_jsonable(value)
+    except ValueError as error:
+        raise ToolOutputError(f"A hook gave a result that JSON cannot hold: {error}") from error

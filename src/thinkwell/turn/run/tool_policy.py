@@ -1,0 +1,233 @@
+"""May a call run? Problems, earlier results, approval, then `before_tool_call` (spec/02 §5.8,
+§9.10).
+
+The answer is a tagged value: `Ready`, `Settled` with a result that needs no run, or `Waiting` for a
+person or a client. Nothing has run and nothing is claimed when it is given.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, TypeAlias, assert_never, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import (
+    DisabledToolError,
+    ToolError,
+    ToolInputError,
+    ToolOutcomeUnknownError,
+    ToolOutputError,
+    UnknownToolError,
+)
+from thinkwell.core.ids import new_id
+from thinkwell.hooks.answers import Allow, Block, Fail, Substitute, ToolDecision
+from thinkwell.hooks.contexts import ToolCallContext, ToolOutcome
+from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.journal.ledger import LedgerRow
+from thinkwell.messages.chunks import Chunk
+from thinkwell.tools.execute import approval_required, check_input
+from thinkwell.tools.scope import Scope
+from thinkwell.tools.tool import Tool
+from thinkwell.turn.run.pending_call import PendingCall, disabled_tool, is_disabled
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.step import Step
+from thinkwell.turn.run.tool_context import tool_context
+
+log = logging.getLogger("thinkwell.turn")
+
+REPEATABLE = ("pure", "idempotent")
+"""Effects that may be had twice."""
+TOOL_FAILED = "The tool failed."
+POLICY_ERROR = "The call was stopped by an error in a policy check, so the tool did not run."
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """The call may run."""
+
+    tool: Tool
+    input: dict[str, Any]
+    value: Any
+    """The validated arguments the handler gets."""
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """The call waits for a person (`chunk` asks for approval) or for the client (no chunk)."""
+
+    chunk: Chunk | None = None
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """The call has its result."""
+
+    outcome: ToolOutcome
+    input: Any
+    tool: Tool | None = None
+    output: Any = None
+    error: BaseException | None = None
+    text: str | None = None
+    """What model and clients read instead of the error's own text."""
+    duration_ms: float = 0.0
+    open: bool = False
+    """Nobody knows yet what came of it: its row in the ledger stays open."""
+
+    @property
+    def error_text(self) -> str | None:
+        """The error as the model reads it."""
+        if self.error is None:
+            return None
+        return self.text or json.error_text(self.error)
+
+
+Prepared: TypeAlias = Ready | Settled | Waiting
+
+
+async def prepare(turn: RunningTurn, step: Step, call: PendingCall) -> Prepared:
+    """Decide about one call."""
+    tool, _ = find_tool(turn, step, call.tool_name)
+    if call.problem is not None or tool is None:
+        problem = call.problem or UnknownToolError(call.tool_name, list(step.tools))
+        outcome = "unknown" if isinstance(problem, UnknownToolError) else "invalid"
+        raw = call.raw_input or call.input
+        return Settled(outcome=outcome, input=raw, tool=tool, error=problem)
+    if call.ledger is not None:
+        recorded = _from_ledger(tool, call, call.ledger)
+        if recorded is not None:
+            return recorded
+    try:
+        parsed = check_input(tool, call.input)
+    except ToolInputError as error:
+        return Settled(outcome="invalid", input=call.input, tool=tool, error=error)
+    if tool.is_client:
+        return Waiting()
+    if not call.approved:
+        asked = await _ask_approval(turn, step, call, Ready(tool, parsed.raw, parsed.value))
+        if asked is not None:
+            return asked
+    return await _ask_hooks(turn, step, call, tool)
+
+
+def find_tool(turn: RunningTurn, step: Step, name: str) -> tuple[Tool | None, Scope | None]:
+    """The tool and the scope that brought it. A disabled tool is found too."""
+    found = turn.parts.scopes.find_tool(name)
+    tool = step.tools.get(name) or disabled_tool(turn, step, name)
+    if found is None and name in step.from_scopes:
+        tool = None  # its scope is gone
+    return tool, found.scope if found is not None and found.tool is tool else None
+
+
+def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | None:
+    """What an earlier attempt left (spec/04 §15.1). None means: run it (again)."""
+    if row.settled:
+        error = None if row.error is None else ToolError(row.error)
+        outcome = cast("ToolOutcome", row.outcome or "executed")
+        if row.outcome == "late":  # it ended after it was left behind, before a crash
+            outcome = "executed" if error is None else "errored"
+        return Settled(outcome=outcome, input=row.input, tool=tool, output=row.output, error=error)
+    if tool.effect in REPEATABLE or tool.reconcile is not None:
+        return None  # it is asked before the tool runs
+    return unknown_outcome(tool, call.input)
+
+
+def unknown_outcome(tool: Tool, call_input: dict[str, Any], *, earlier: bool = False) -> Settled:
+    """The tool was cut off while it ran, now or in an `earlier` call, and may not be repeated."""
+    error = ToolOutcomeUnknownError(tool.name, earlier=earlier)
+    return Settled(outcome="errored", input=call_input, tool=tool, error=error, open=True)
+
+
+async def _ask_approval(
+    turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
+) -> Prepared | None:
+    """Whether a person must allow the call first. A predicate that raises keeps it from running."""
+    tool = ready.tool
+    try:
+        if not await approval_required(tool, ready.value, tool_context(turn, step, call, "")):
+            return None
+    except Exception as error:  # noqa: BLE001 - in doubt, do not run
+        return _policy_error(turn, call, tool, error)
+    return Waiting(
+        {"type": "tool-approval-request", "approvalId": new_id(), "toolCallId": call.call_id}
+    )
+
+
+async def _ask_hooks(turn: RunningTurn, step: Step, call: PendingCall, tool: Tool) -> Prepared:
+    context = ToolCallContext(
+        **turn.hook_fields(),
+        tool_call_id=call.call_id,
+        tool_name=call.tool_name,
+        input=call.input,
+        original_input=call.input,
+        step_number=step.number,
+        messages=step.request.messages,
+        provider_metadata=call.provider_metadata,
+        tool=tool,
+        scope=find_tool(turn, step, call.tool_name)[1],
+        phase="approved" if call.approved else "step",
+    )
+    current: Mapping[str, Any] = call.input
+    try:
+        decision, current = await turn.parts.hooks.before_tool_call(
+            context, lambda value: check_input(tool, json.to_jsonable(dict(value))).raw
+        )
+        checked = check_input(tool, dict(current))
+    except ToolInputError as error:
+        return Settled(outcome="invalid", input=dict(current), tool=tool, error=error)
+    except HookFailedError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a policy that fails keeps the tool from running
+        return _policy_error(turn, call, tool, error)
+    return _decided(turn, step, decision, Ready(tool, checked.raw, checked.value))
+
+
+def _decided(turn: RunningTurn, step: Step, decision: ToolDecision, ready: Ready) -> Prepared:
+    tool = ready.tool
+    match decision:
+        case Allow():
+            disabled: DisabledToolError | None = is_disabled(turn, step, tool.name)
+            if disabled is not None:
+                return Settled(outcome="disabled", input=ready.input, tool=tool, error=disabled)
+            return ready
+        case Block(reason=reason):
+            output = reason or f"The tool {tool.name!r} may not be used now."
+            return Settled(outcome="blocked", input=ready.input, tool=tool, output=output)
+        case Substitute(output=output):
+            return _substituted(tool, ready.input, output)
+        case Fail(error=error):
+            failure = error if isinstance(error, Exception) else ToolError(error)
+            return Settled(outcome="failed", input=ready.input, tool=tool, error=failure)
+        case _:
+            assert_never(decision)
+
+
+def _substituted(tool: Tool, call_input: dict[str, Any], output: Any) -> Settled:
+    try:
+        plain = json.to_jsonable(output)
+    except ValueError as error:
+        problem = ToolOutputError(f"The substitute for tool {tool.name!r} is no JSON: {error}")
+        return Settled(outcome="errored", input=call_input, tool=tool, error=problem)
+    return Settled(outcome="substituted", input=call_input, tool=tool, output=plain)
+
+
+def kept_inside(turn: RunningTurn, call: PendingCall, settled: Settled) -> Settled:
+    """What a tool raised is logged; model and clients read it only if it was meant for them."""
+    error = settled.error
+    if error is None or isinstance(error, ToolError):
+        return settled
+    facts = {
+        "agent": turn.record.agent_id,
+        "turn": turn.record.request_id,
+        "tool": call.tool_name,
+    }
+    log.error("the tool %s failed", call.tool_name, exc_info=error, extra=facts)
+    if turn.parts.agent.expose_errors or settled.text is not None:
+        return settled
+    return msgspec.structs.replace(settled, text=TOOL_FAILED)
+
+
+def _policy_error(
+    turn: RunningTurn, call: PendingCall, tool: Tool | None, error: Exception
+) -> Settled:
+    text = None if turn.parts.agent.expose_errors else POLICY_ERROR
+    return Settled(outcome="errored", input=call.input, tool=tool, error=error, text=text)

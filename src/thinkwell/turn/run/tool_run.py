@@ -1,0 +1,253 @@
+"""Running one tool: claimed in the ledger and committed, then executed.
+
+What it raises is a result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+from thinkwell.core import json
+from thinkwell.core.errors import (
+    AbortTurn,
+    StoreError,
+    ToolError,
+    ToolLeftBehindError,
+    ToolOutcomeUnknownError,
+    ToolTimeoutError,
+)
+from thinkwell.core.tasks import UNWIND, LeftBehindError, StoppedError, run_apart
+from thinkwell.core.visits import current_guard
+from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.ledger import (
+    Claim,
+    claim_call,
+    idempotency_key,
+    settle_call,
+)
+from thinkwell.messages.chunks import tool_output
+from thinkwell.messages.message import tool_name, tool_parts
+from thinkwell.tools.context import ToolContext
+from thinkwell.tools.execute import run_tool
+from thinkwell.tools.tool import Execute, Tool
+from thinkwell.tools.truncation import limit_output
+from thinkwell.turn.run.earlier_calls import earlier_outcome
+from thinkwell.turn.run.pending_call import PendingCall, introduction
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.step import Step
+from thinkwell.turn.run.tool_context import tool_context
+from thinkwell.turn.run.tool_policy import REPEATABLE, Ready, Settled
+
+
+async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready) -> Settled:
+    """Claim the call, then run the tool."""
+    parts, tool = turn.parts, ready.tool
+    if turn.signal.aborted:
+        error = ToolError(f"Stopped before it ran: {turn.signal.reason}")
+        return Settled(outcome="aborted", input=ready.input, tool=tool, error=error)
+    if tool.effect not in REPEATABLE:
+        known = await earlier_outcome(turn, call, ready)
+        if known is not None:
+            return known
+    claim = Claim(
+        call_id=call.call_id,
+        tool_name=tool.name,
+        input=ready.input,
+        effect=tool.effect,
+        idempotency_key=_key(turn, call, ready),
+        step=step.number,
+    )
+    turn.running_calls.add(call.call_id)
+    try:
+        await parts.commits.insist(
+            parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
+        )
+        turn.claimed |= {call.call_id}
+        crash_here("c7")
+        settled = await _run(turn, step, call, ready, key=claim.idempotency_key)
+        crash_here("c8")
+    except BaseException:
+        turn.running_calls.discard(call.call_id)
+        raise
+    if settled.open:  # nobody knows what comes of it
+        turn.running_calls.discard(call.call_id)
+    return settled
+
+
+async def _run(
+    turn: RunningTurn, step: Step, call: PendingCall, ready: Ready, *, key: str
+) -> Settled:
+    work = _Work(turn, call, ready.tool)
+    tool = replace(_limited(turn, ready.tool), execute=work.handler)
+    running = run_tool(
+        tool,
+        ready.value,
+        tool_context(turn, step, call, key),
+        work.preliminary,
+        in_thread=turn.parts.in_thread,
+    )
+    try:
+        output = await work.attend(running, tool.timeout)
+    except (StoreError, HookFailedError):
+        raise
+    except ToolLeftBehindError as error:
+        outcome = "aborted" if turn.signal.aborted else "errored"
+        return Settled(outcome=outcome, input=ready.input, tool=tool, error=error, open=True)
+    except AbortTurn as stop:
+        if not turn.signal.aborted:
+            raise  # the tool itself ends the turn
+        return Settled(
+            outcome="aborted",
+            input=ready.input,
+            tool=tool,
+            error=work.stopped(stop.reason),
+            open=work.in_doubt,
+        )
+    except ToolTimeoutError as error:
+        late = ToolTimeoutError(tool.name, error.seconds, in_doubt=work.in_doubt)
+        return Settled(
+            outcome="errored", input=ready.input, tool=tool, error=late, open=work.in_doubt
+        )
+    except Exception as error:  # noqa: BLE001 - what a tool raises goes to the model
+        outcome = "aborted" if turn.signal.aborted else "errored"
+        return Settled(outcome=outcome, input=ready.input, tool=tool, error=error)
+    output = limit_output(output, turn.parts.agent.max_tool_output_chars)
+    return Settled(outcome="executed", input=ready.input, tool=tool, output=output)
+
+
+class _Work:
+    """One tool at work, and what comes of it when the turn no longer waits."""
+
+    def __init__(self, turn: RunningTurn, call: PendingCall, tool: Tool) -> None:
+        self._turn = turn
+        self._call = call
+        self._tool = tool
+        self._tool_name = tool.name
+        self._begun = False
+        self._left = False
+
+    @property
+    def handler(self) -> Execute | None:
+        """The tool's own, which is noted when it begins: it may have to wait for a thread."""
+        execute = self._tool.execute
+        if execute is None:
+            return None
+
+        def begin(value: Any, ctx: ToolContext) -> Any:
+            self._begun = True
+            return execute(value, ctx)
+
+        return begin
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether nobody knows what a cancel left of it, and it may not be had twice."""
+        return self._begun and self._tool.effect not in REPEATABLE
+
+    def stopped(self, reason: str) -> ToolError:
+        """What is read of a call that heeded its cancel."""
+        if self.in_doubt:
+            return ToolOutcomeUnknownError(self._tool_name, stopped=reason)
+        return ToolError(f"Stopped before it {'finished' if self._begun else 'ran'}: {reason}")
+
+    async def preliminary(self, value: Any) -> None:
+        """What the tool shows before it ends; its call may have ended without it."""
+        if self._left:
+            return
+        for chunk in introduction(self._turn, self._call):
+            await self._turn.emit(chunk)
+        await self._turn.emit(tool_output(self._call.call_id, value, preliminary=True))
+
+    async def attend(self, running: Coroutine[Any, Any, Any], limit: float | None) -> Any:
+        """Wait for the tool. A stop or its limit cancels it, then it is left behind."""
+        turn, grace = self._turn, self._turn.parts.agent.cancel_grace
+        try:
+            with turn.signal.future() as stop:
+                return await run_apart(
+                    _unguarded(running),
+                    name=f"tool {self._tool_name!r}",
+                    stop=stop,
+                    limit=None if limit is None else limit + max(grace, UNWIND),
+                    grace=grace,
+                    owner=turn.parts.tasks,
+                    left=self._leave,
+                )
+        except StoppedError:
+            if turn.signal.reason is None:
+                raise ToolTimeoutError(self._tool_name, limit or 0) from None
+            raise AbortTurn(turn.signal.reason) from None
+        except LeftBehindError as left:
+            self._leave(left.task)
+            raise ToolLeftBehindError(self._tool_name, turn.signal.reason, limit) from None
+
+    def _leave(self, task: asyncio.Task[Any]) -> None:
+        self._left = True
+        parts, call_id = self._turn.parts, self._call.call_id
+        parts.tasks.keep(task)
+        parts.bus.emit(
+            "tool:left_behind",
+            request_id=self._turn.record.request_id,
+            tool_call_id=call_id,
+            tool_name=self._tool_name,
+        )
+        task.add_done_callback(self._ended_late)
+
+    def _ended_late(self, task: asyncio.Task[Any]) -> None:
+        tasks = self._turn.parts.tasks
+        if not (task.cancelled() or tasks.closed):  # closed: the next start asks what came of it
+            tasks.spawn(self._record(task), name="late outcome")
+
+    async def _record(self, task: asyncio.Task[Any]) -> None:
+        """The ledger learns what came of it; the stored answer stays as it is."""
+        parts, error = self._turn.parts, task.exception()
+        output = None
+        if error is None:
+            output = limit_output(task.result(), parts.agent.max_tool_output_chars)
+        text = None if error is None else json.error_text(error)
+        await parts.commits.insist(
+            parts.owner,
+            lambda tx: settle_call(
+                tx,
+                self._turn.record,
+                self._call.call_id,
+                outcome="late",
+                output=output,
+                error=text,
+                now=parts.clock.now(),
+            ),
+        )
+        parts.bus.emit(
+            "tool:ended_late",
+            request_id=self._turn.record.request_id,
+            tool_call_id=self._call.call_id,
+            tool_name=self._tool_name,
+            error=error,
+        )
+
+
+async def _unguarded(running: Coroutine[Any, Any, Any]) -> Any:
+    """A tool has its own limit, and can be left behind alone."""
+    current_guard.set(None)
+    return await running
+
+
+def _limited(turn: RunningTurn, tool: Tool) -> Tool:
+    """The tool with the time limit that holds in this turn."""
+    return replace(tool, timeout=turn.settings.limits.of_tool(tool.name, tool.timeout))
+
+
+def _key(turn: RunningTurn, call: PendingCall, ready: Ready) -> str:
+    """The same call of the same turn always gets the same key; equal calls count up."""
+    if call.ledger is not None:
+        return call.ledger.idempotency_key
+    occurrence = 1
+    for part in tool_parts(turn.fold.message):
+        if part["toolCallId"] == call.call_id:
+            break
+        if tool_name(part) == call.tool_name and part.get("input") == call.input:
+            occurrence += 1
+    return idempotency_key(turn.record.request_id, call.tool_name, ready.input, occurrence)

@@ -1,0 +1,90 @@
+"""One turn, read as an outline.
+
+Accepting a turn is `admission.py`; waiting for the slot is `queue.py`. Here it has the slot:
+
+    begin       its row says running, its input joins the tree, a journal left by a crash is read
+    assemble    history, prompt, tools and `before_turn` become the first model request
+    approved    calls that a person has allowed since the turn before run first
+    steps       model call, tools, again, until nothing is asked for any more
+    settle      one transaction stores message, end and journal; then the clients hear
+    (the slot is free)
+    notify      the hooks of the end, then whoever waits for the result
+
+Whatever goes wrong before `settle` is a value (`Ending`), so that there is one way out for all of
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from thinkwell.core.errors import AbortTurn, FailTurn, StoreError, TurnError
+from thinkwell.core.tasks import is_cancelled
+from thinkwell.core.user_code import log_fields
+from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.journal.budget import ASSEMBLE
+from thinkwell.turn.end.ending import Aborted, Ending, Failed, StageError, StalledError, TurnOutcome
+from thinkwell.turn.end.settle import settle
+from thinkwell.turn.handle import Ticket
+from thinkwell.turn.run.approved import run_approved_calls
+from thinkwell.turn.run.assemble import assemble
+from thinkwell.turn.run.attend import attend
+from thinkwell.turn.run.begin import begin, begin_again
+from thinkwell.turn.run.places import at
+from thinkwell.turn.run.running import RunningTurn, current_turn
+from thinkwell.turn.run.steps import run_steps
+from thinkwell.turn.run.telemetry import turn_span
+from thinkwell.turn.run.watch import limited
+
+
+async def run_turn(ticket: Ticket, turn: RunningTurn) -> TurnOutcome:
+    """Run a turn that has the slot.
+
+    Returns how it ended; never raises for what hooks, tools or models do.
+    """
+    token = current_turn.set(turn)
+    said = log_fields.set({"agent": turn.parts.owner.agent_id, "turn": turn.record.request_id})
+    try:
+        ending = await attend(turn, run_attempt(ticket, turn))
+        return await settle(turn, ending)
+    finally:
+        turn.active = False
+        current_turn.reset(token)
+        log_fields.reset(said)
+
+
+async def run_attempt(ticket: Ticket, turn: RunningTurn) -> Ending:
+    """Everything that may fail, as a value."""
+    try:
+        resumed = await begin(ticket, turn)
+        if resumed is not None:
+            return resumed
+        return await run_until_done(turn)
+    except AbortTurn as stop:
+        return Aborted(stop.reason)
+    except FailTurn as failure:
+        return Failed("hook", failure.error)
+    except HookFailedError as failure:
+        return Failed("hook", failure.error)
+    except StageError as failure:
+        return Failed(failure.stage, failure.error)
+    except asyncio.CancelledError as error:
+        if is_cancelled():
+            raise  # the host stops: the turn stays unsettled and goes on at its next start
+        return Failed("turn", TurnError(f"Something in the turn raised {error!r}."))
+    except Exception as error:  # noqa: BLE001 - the one place where failure becomes a value
+        return Failed("store" if isinstance(error, StoreError) else "turn", error)
+
+
+async def run_until_done(turn: RunningTurn) -> Ending:
+    """Assemble and run; once more for each stall of the model (DESIGN §8.3)."""
+    while True:
+        try:
+            async with at(turn, ASSEMBLE):
+                prompt = await assemble(turn)
+            with turn_span(turn, prompt):
+                async with limited(turn.settings.limits.total):
+                    ready = await run_approved_calls(turn, prompt)
+                    return await run_steps(turn, ready)
+        except StalledError as stall:
+            await begin_again(turn, stall)

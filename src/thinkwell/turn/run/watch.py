@@ -1,0 +1,165 @@
+"""Time limits of one model call: the call, its first word, the pauses, and the stall watchdog.
+
+Running over a limit fails the call; a stall, and a gap within an answer, makes the turn go on with
+another attempt (`StalledError`). A model that ignores that it was cancelled is left behind with its
+attempt, as a hook is (`attend.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from types import TracebackType
+
+from thinkwell.core.errors import ModelTimeoutError, TurnError
+from thinkwell.core.tasks import UNWIND
+from thinkwell.core.visits import Guard, current_guard
+from thinkwell.turn.end.ending import StageError, StalledError
+from thinkwell.turn.run.interrupt import MODEL_CALL
+from thinkwell.turn.run.settings import TurnSettings
+
+STALL, GAP = "stall", "between two words"
+
+
+class Watch:
+    """`async with` it around a stream; `rest()` and `heard()` around everything that comes.
+
+    Both only note the time: a timer that fires too early is set anew then, because moving it for
+    every delta would cost more than the delta.
+    """
+
+    def __init__(self, settings: TurnSettings) -> None:
+        self._limits = settings.limits
+        self._stall = settings.stall_timeout or None
+        self._loop = asyncio.get_running_loop()
+        self._pause = asyncio.timeout(None)
+        self._step = asyncio.timeout(self._limits.step)
+        self._between = self._shorter(self._limits.chunk, GAP)
+        self._kind = ""
+        self._since = 0.0
+        self._deadline: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        self._guard = current_guard.get()
+        self._losses: list[asyncio.TimerHandle] = []
+        self.lost = False
+        """Whether it was left behind: nobody hears it any more."""
+
+    async def __aenter__(self) -> None:
+        await self._step.__aenter__()
+        await self._pause.__aenter__()
+        if self._limits.step is not None:
+            self._lose_after(self._limits.step, self._limits.step)
+        self._arm(*self._shorter(self._limits.first_chunk, "before its first word"))
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for loss in self._losses:
+            loss.cancel()
+        try:
+            await self._leave(kind, error, trace)
+        except TimeoutError as timeout:
+            if self.lost:
+                raise asyncio.CancelledError from timeout
+            if self._step.expired():
+                text = f"The model call took longer than {self._limits.step:g} seconds."
+            elif self._pause.expired() and self._kind in (STALL, GAP):
+                pause = self._limits.chunk if self._kind == GAP else self._stall
+                raise StalledError("The model said nothing for too long.", pause) from timeout
+            elif self._pause.expired():
+                text = f"The model was silent for too long {self._kind}."
+            else:
+                raise
+            raise ModelTimeoutError(text) from timeout
+        if self.lost:  # however it ended: the turn went on without it
+            raise asyncio.CancelledError from error
+
+    def check(self) -> None:
+        """Something came: nobody hears it any more if the model ignored that its time was up."""
+        if self.lost or self._pause.expired() or self._step.expired():
+            raise asyncio.CancelledError
+
+    def rest(self) -> None:
+        """Something came: nobody waits for the model until `heard`."""
+        self._deadline = None
+
+    def heard(self) -> None:
+        """What came is dealt with: the next pause begins."""
+        self._arm(*self._between)
+
+    async def _leave(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._pause.__aexit__(kind, error, trace)
+        except TimeoutError as timeout:
+            await self._step.__aexit__(TimeoutError, timeout, timeout.__traceback__)
+            raise
+        await self._step.__aexit__(kind, error, trace)
+
+    def _shorter(self, limit: float | None, kind: str) -> tuple[float | None, str]:
+        """The shorter of the limit and the stall watchdog decides."""
+        if self._stall is not None and (limit is None or self._stall < limit):
+            return self._stall, STALL
+        return limit, kind
+
+    def _arm(self, pause: float | None, kind: str) -> None:
+        if pause is None:
+            return
+        self._kind = kind
+        self._since = self._loop.time()
+        self._deadline = self._since + pause
+        if self._timer is None or self._deadline < self._timer_at:
+            self._set_timer(self._deadline)
+
+    def _lose_after(self, seconds: float, limit: float) -> None:
+        """The model is cancelled then, and has a moment to end."""
+        guard = self._guard
+        if guard is not None:
+            delay = seconds + max(guard.grace, UNWIND)
+            self._losses.append(self._loop.call_later(delay, self._lose, guard, limit))
+
+    def _lose(self, guard: Guard, limit: float) -> None:
+        self.lost = True
+        guard.lost(MODEL_CALL, limit)
+
+    def _set_timer(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._deadline is None:
+            return  # nobody waits for the model: `heard` sets it again
+        if self._deadline <= self._timer_at:
+            self._pause.reschedule(self._loop.time())
+            self._lose_after(0.0, self._deadline - self._since)
+        else:
+            self._set_timer(self._deadline)
+
+
+@asynccontextmanager
+async def limited(seconds: float | None) -> AsyncGenerator[None]:
+    """The time a whole turn may take."""
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            yield
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        raise StageError(
+            "turn", TurnError(f"The turn took longer than {seconds:g} seconds.")
+        ) from error

@@ -1,0 +1,400 @@
+"""The turns of one agent: accept them, run them one at a time, tell whoever waits.
+
+Everything that starts a turn comes through `ask`; everything that runs one goes through `_run`.
+After a start of the host, `recover` puts unsettled turns back into the same queue: there is no
+second path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
+
+import msgspec
+
+from thinkwell.core.errors import HostClosedError, StoreUnavailableError, TurnChainError
+from thinkwell.core.ids import new_id
+from thinkwell.core.principal import Principal
+from thinkwell.core.signal import AbortSignal
+from thinkwell.core.tasks import TaskOwner, run_to_the_end
+from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.reading import read_packed
+from thinkwell.journal.turns import (
+    TurnRecord,
+    find_turn,
+    newest_turn,
+    request_cancel,
+    turns_owing_hooks,
+    unsettled_turns,
+)
+from thinkwell.messages.chunks import Chunk
+from thinkwell.messages.message import UIMessage
+from thinkwell.tools.tool import Tool
+from thinkwell.turn.ask.admission import Admission, TurnRequest, admit, is_inside_turn
+from thinkwell.turn.ask.answers import Answer, apply_answer, tell_answer, waits_for_outside
+from thinkwell.turn.ask.clear import erase_traces, next_generation, skip_stale
+from thinkwell.turn.ask.on_behalf import on_behalf
+from thinkwell.turn.ask.policy import Plan, Policy, plan_intake
+from thinkwell.turn.changes import Changes
+from thinkwell.turn.end.announce import announce_end
+from thinkwell.turn.end.ending import TurnOutcome, TurnResult
+from thinkwell.turn.end.notify import chain_depth, notify, redeliver, result_of
+from thinkwell.turn.end.settle import SAFE_ERROR, end_broken, end_damaged, end_without_answer
+from thinkwell.turn.handle import InputFunction, Ticket
+from thinkwell.turn.line.line import TurnLine
+from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.turn import run_turn
+from thinkwell.turn.tail import follow
+from thinkwell.turn.transcript import Transcript, encoded_transcript
+
+log = logging.getLogger("thinkwell.agent")
+
+
+class EndedTurn(msgspec.Struct, frozen=True):
+    """A turn that has ended, and what is still kept of its stream."""
+
+    record: TurnRecord
+    bodies: Sequence[str]
+
+
+class Turns:
+    """Accepts and runs the turns of one agent."""
+
+    def __init__(self, tasks: TaskOwner, generation: int) -> None:
+        self.tasks = tasks
+        """Runs in the background, as long as the agent is awake."""
+        self.line = TurnLine(
+            run=self._run,
+            stale=self._skip,
+            tasks=tasks,
+            generation=generation,
+            pause=self._pause_before,
+        )
+        self.running: RunningTurn | None = None
+        """The turn that holds the slot."""
+        self._continuation_origin: str | None = None
+        self.intake = asyncio.Lock()
+        """Held while a submit is judged by the concurrency policy and accepted."""
+        self.changes = Changes()
+        """Told when messages or waiting calls may have changed."""
+        self._closed, self._forgotten = False, 0
+        self._parts: Parts | None = None
+
+    @property
+    def parts(self) -> Parts:
+        """The collaborators, once the agent is wired."""
+        if self._parts is None:
+            raise RuntimeError("the agent is not wired yet")
+        return self._parts
+
+    def wire(self, parts: Parts) -> None:
+        """Take the collaborators; they refer back to `line` and `changes`."""
+        self._parts, self.line.suspects = parts, parts.suspects
+
+    # Ways in
+
+    async def ask(
+        self,
+        request: TurnRequest,
+        *,
+        input_function: InputFunction | None = None,
+        tools: Mapping[str, Tool] | None = None,
+        origin: str | None = None,
+        crossed: Callable[[], bool] = bool,
+        signal: AbortSignal | None = None,
+    ) -> tuple[Admission, Ticket | None]:
+        """Accept a turn and put it in line. No ticket if it was known before.
+
+        `crossed` says, once it is accepted, whether its client had not seen the newest transcript.
+        """
+        if self._closed:
+            raise HostClosedError("The app is stopping and accepts no new turns.")
+        depth = chain_depth.get()
+        if depth > self.parts.agent.max_turn_chain:
+            raise TurnChainError(depth)
+        request = on_behalf(request, self.parts.owner.agent_id)
+
+        def make(record: TurnRecord) -> Ticket:
+            return Ticket(record, input_function, tools=tools, depth=depth, crossed=crossed())
+
+        return await run_to_the_end(self._accept(request, make, origin, signal))
+
+    async def _accept(
+        self,
+        request: TurnRequest,
+        make: Callable[[TurnRecord], Ticket],
+        origin: str | None,
+        signal: AbortSignal | None,
+    ) -> tuple[Admission, Ticket | None]:
+        admission = await admit(self.parts, request, self.line.generation)
+        if not admission.accepted:
+            return admission, None
+        ticket = make(admission.record)
+        if signal is not None:
+            stop = signal.add_listener(lambda reason: self._cancel_soon(ticket, reason))
+            ticket.result.add_done_callback(lambda _: stop())
+        await self._leave_line(request.supersedes)
+        await self._line_up(ticket, origin)
+        crash_here("c1")
+        return admission, ticket
+
+    async def _line_up(self, ticket: Ticket, origin: str | None) -> None:
+        ticket.crossed |= self.busy
+        ticket.pause(self.parts.clock)
+        self.parts.audience.accepted(ticket.record, origin, crossed=ticket.crossed)
+        self.line.put(ticket)
+        try:
+            if not ticket.record.continuation:
+                await self.parts.audience.show_input(but=origin)
+        finally:
+            self.line.wake()
+
+    async def _leave_line(self, superseded: Sequence[TurnRecord]) -> None:
+        """Turns whose place another one took: their requesters hear the end."""
+        for record in superseded:
+            ticket = self.line.find(record.request_id)
+            if ticket is not None and ticket is not self.line.active:
+                self.line.remove(ticket)
+                await self._end_unrun(ticket, "superseded")
+
+    def plan(self, policy: Policy, principal: Principal | None) -> Plan:
+        """What to do with a submit of that principal that arrives now."""
+        return plan_intake(policy, self._line(), self.parts.clock.now(), principal)
+
+    def _line(self) -> list[Ticket]:
+        """The running and waiting turns of this generation: a clear makes the others stale."""
+        current = self.line.generation
+        return [t for t in self.line.tickets() if t.record.generation == current]
+
+    async def answer(self, answer: Answer, *, origin: str | None = None) -> bool:
+        """Apply a tool result or a decision from outside. False if nothing waited for it."""
+        return await run_to_the_end(self._answer(answer, origin))
+
+    async def _answer(self, answer: Answer, origin: str | None) -> bool:
+        answered = await apply_answer(self.parts, lambda: self.running, answer)
+        if answered.message is None:
+            return False
+        crash_here("c15")
+        self.parts.audience.updated(answered.message)
+        self.changes.tell()
+        await tell_answer(self.parts, answer, answered)
+        if answered.continuation is not None:
+            await self._line_up(Ticket(answered.continuation), origin)
+        elif self.running is not None and answer.auto_continue:
+            self._continuation_origin = origin
+        return True
+
+    async def wait(self, ticket: Ticket) -> TurnResult:
+        """Wait for the result. Cancelling the task that waits stops the turn."""
+        try:
+            return await asyncio.shield(ticket.result)
+        except asyncio.CancelledError:
+            self._cancel_soon(ticket, "the caller was cancelled")
+            raise
+
+    def follow(self, ticket: Ticket) -> AsyncIterator[Chunk]:
+        """The chunks of a turn as they become durable. Leaving the iteration stops the turn."""
+        reason = "the reader left the stream"
+        return follow(ticket, partial(self.cancel, ticket.record.request_id, reason))
+
+    async def cancel(self, request_id: str, reason: str) -> bool:
+        """Stop a turn: recorded first, so that a crash does not revive it."""
+        return await run_to_the_end(self._cancel(request_id, reason))
+
+    async def _cancel(self, request_id: str, reason: str) -> bool:
+        ticket, owner = self.line.find(request_id), self.parts.owner
+        try:
+            if ticket is None and await self.find(request_id) is None:
+                return False  # there is nothing to write down, and maybe no agent yet
+            stopped = await self.parts.commits.run(
+                owner, lambda tx: request_cancel(tx, owner.agent_id, request_id, reason)
+            )
+        except StoreUnavailableError:  # it stops all the same, and its end is stored when it can be
+            stopped = ticket is not None
+        crash_here("c16")
+        if ticket is not None:
+            self._abort(ticket, reason)
+        return stopped
+
+    def _abort(self, ticket: Ticket, reason: str) -> None:
+        ticket.controller.abort(reason)
+        self.line.wake()  # it may be waiting for its time
+
+    async def cancel_running(self, reason: str) -> bool:
+        """Stop the turn that runs now, if any."""
+        active = self.line.active
+        return active is not None and await self.cancel(active.record.request_id, reason)
+
+    async def clear(self, *, but: str | None = None) -> None:
+        """Forget the conversation (spec/01 §8.3)."""
+        await self.reset(forget=True)
+        self.parts.audience.cleared(but)
+        self.changes.tell()
+
+    async def reset(self, *, forget: bool = False) -> None:
+        """A new generation: what runs stops, what waits is skipped (spec/02 §3.5)."""
+        stale = await run_to_the_end(self._next_generation(forget=forget))
+        # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
+        # nobody can wait for them: they come when this turn has left its slot.
+        if stale and not is_inside_turn(self.parts.owner.agent_id):
+            await asyncio.wait([ticket.result for ticket in stale])
+
+    async def _next_generation(self, *, forget: bool) -> list[Ticket]:
+        """Stores the new generation and stops what is of an older one."""
+        running = None if self.running is None else self.running.log
+        generation = await next_generation(self.parts, running, forget=forget)
+        self.line.generation = max(self.line.generation, generation)
+        stale = [t for t in self.line.tickets() if t.record.generation < generation]
+        for ticket in stale:
+            self._abort(ticket, "cleared")
+        if forget:
+            self._forgotten = generation
+            await erase_traces(self.parts)
+        return stale
+
+    async def recover(self) -> None:
+        """After a start: unsettled turns go back in line, owed hooks are delivered again."""
+        parts, agent_id = self.parts, self.parts.owner.agent_id
+        await end_damaged(parts)
+        newest = await newest_turn(parts.store, agent_id)
+        if newest is not None and newest.client_error is not None:
+            parts.audience.remember_failure(newest.request_id, newest.client_error)
+        for record in await turns_owing_hooks(parts.store, agent_id):
+            self.tasks.spawn(redeliver(parts, record), name="redeliver")
+        for record in await unsettled_turns(parts.store, agent_id):
+            if record.attempt > 0:
+                self.parts.audience.recovering(record.request_id)
+            self.parts.audience.accepted(record)
+            self.line.put(Ticket(record))
+        self.line.wake()
+
+    # Questions
+
+    async def find(self, request_id: str) -> TurnRecord | None:
+        """The row of a turn."""
+        return await find_turn(self.parts.store, self.parts.owner.agent_id, request_id)
+
+    async def transcript(self, *, growing: bool = False, keep: bool = False) -> Transcript:
+        """What every client should show. With `growing`, the answer that streams now too."""
+        now = self.running if growing else None
+        return await encoded_transcript(self.parts.session, self._line(), now, keep=keep)
+
+    async def has_pending_interaction(self) -> bool:
+        """Whether a call waits for a client or a person."""
+        return await waits_for_outside(self.parts, self.running)
+
+    def tickets(self) -> list[Ticket]:
+        """The turn that runs and those that wait, in order."""
+        return self.line.tickets()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs or waits."""
+        return bool(self.line.tickets())
+
+    async def wait_until_idle(self) -> None:
+        """Until no turn runs and none waits."""
+        await self.line.wait_until_idle()
+
+    def close(self) -> None:
+        """Accept nothing more, and free whoever waits: unsettled turns go on at the next start."""
+        self._closed = True
+        for ticket in self.line.tickets():
+            if not ticket.result.done():
+                ticket.result.set_exception(
+                    HostClosedError("The app stopped; the turn goes on at its next start.")
+                )
+                ticket.result.exception()  # seen: nobody may be waiting
+
+    # The slot
+
+    async def _run(self, ticket: Ticket) -> None:
+        record = msgspec.structs.replace(
+            ticket.record, message_id=ticket.record.message_id or new_id()
+        )
+        turn = RunningTurn(record, self.parts, ticket.controller.signal, ticket.tools)
+        self.running = turn
+        began = self.parts.clock.monotonic()
+        facts = {
+            "request_id": record.request_id,
+            "trigger": record.trigger,
+            "continuation": record.continuation,
+            "generation": record.generation,
+        }
+        self.parts.bus.emit("chat:turn:start", **facts)
+        try:
+            outcome = await run_turn(ticket, turn)
+        except Exception as error:  # noqa: BLE001 - the queue goes on, and nobody waits for ever
+            await self._fail(ticket, record, error)
+            return
+        finally:
+            self.running = None
+        self.parts.bus.emit(
+            "chat:turn:finish",
+            **facts,
+            status=outcome.record.status,
+            duration_ms=(self.parts.clock.monotonic() - began) * 1000,
+            error=outcome.error,
+        )
+        if outcome.continuation is not None:
+            origin, self._continuation_origin = self._continuation_origin, None
+            await self._line_up(Ticket(outcome.continuation), origin)
+        self.tasks.spawn(self._finish(ticket, outcome), name="notify")
+
+    async def _fail(self, ticket: Ticket, record: TurnRecord, error: Exception) -> None:
+        """A defect of ours: the turn ends, for nothing may run on that clients heard the end of."""
+        log.critical("a turn broke", exc_info=error, extra={"action": "turn"})
+        told = msgspec.structs.replace(record, status="error", error=repr(error))
+        await end_broken(self.parts, told)
+        await announce_end(self.parts, told, SAFE_ERROR)
+        if not ticket.result.done():
+            ticket.result.set_exception(error)
+            ticket.result.exception()  # seen: nobody may be waiting
+
+    async def _finish(self, ticket: Ticket, outcome: TurnOutcome) -> None:
+        """After the slot: hooks, then whoever waits."""
+        ticket.outcome = outcome
+        try:
+            await notify(self.parts, outcome, depth=ticket.depth)
+        finally:
+            self.changes.tell()
+            if not ticket.result.done():
+                ticket.result.set_result(result_of(outcome))
+
+    async def _skip(self, ticket: Ticket) -> None:
+        """A turn of an older generation ends without running; its requester hears the end."""
+        erase = ticket.record.generation < self._forgotten
+        await end_without_answer(
+            self.parts, lambda tx: skip_stale(tx, self.parts, ticket.record, erase=erase)
+        )
+        await self._end_unrun(ticket, "cleared")
+
+    async def _end_unrun(self, ticket: Ticket, reason: str) -> None:
+        record = msgspec.structs.replace(ticket.record, status="skipped", stop_reason=reason)
+        await announce_end(self.parts, record)
+        if ticket.ended is None:  # it had left the line already
+            ticket.tell_end(record)
+        message: UIMessage = {"id": record.message_id or "", "role": "assistant", "parts": []}
+        if not ticket.result.done():
+            ticket.result.set_result(result_of(TurnOutcome(record=record, message=message)))
+
+    def _pause_before(self, ticket: Ticket) -> float:
+        """How long a debounced turn must still wait; one that was stopped waits for nothing."""
+        record = ticket.record
+        over = ticket.controller.signal.aborted or record.generation != self.line.generation
+        return 0.0 if over else ticket.pause(self.parts.clock)
+
+    def _cancel_soon(self, ticket: Ticket, reason: str) -> None:
+        self._abort(ticket, reason)
+        self.tasks.spawn(self.cancel(ticket.record.request_id, reason), name="cancel")
+
+    async def find_ended(self, request_id: str) -> EndedTurn | None:
+        """A turn that has ended, with what is kept of its stream."""
+        record = await self.find(request_id)
+        if record is None or not record.settled:
+            return None
+        bodies = await read_packed(self.parts.store, record.agent_id, request_id)
+        return EndedTurn(record, bodies)
