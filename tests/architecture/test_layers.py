@@ -10,6 +10,7 @@ LAYERS = {
     "server",
     "host",
     "agent",
+    "features",
     "live",
     "turn",
     "hooks",

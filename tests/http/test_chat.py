@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.http.support import DOWN, Guide, file_store, frames_until, talking
-from thinkwell.agent import http_tail
+from thinkwell.features.http_chat import tail
 from thinkwell.messages.chunks import check_chunk
 from thinkwell.messages.message import text_of, user_message
 from thinkwell.testing import call, error, pause, reasoning, text
@@ -137,7 +137,7 @@ async def test_a_hook_decides_the_text_of_a_failure():
 
 async def test_a_silent_stream_shows_that_it_lives(monkeypatch: pytest.MonkeyPatch):
     """14.2"""
-    monkeypatch.setattr(http_tail, "KEEP_ALIVE", 0.01)
+    monkeypatch.setattr(tail, "KEEP_ALIVE", 0.01)
     gate = pause()
     async with talking([gate, text("one")]) as client:
         stream = await client.send("hi")

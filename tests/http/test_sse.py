@@ -8,8 +8,13 @@ from typing import Any
 import pytest
 
 from tests.unit.messages.strategies import make_stream
-from thinkwell.agent.http_rebuild import chunks_of, count_steps, outcomes_unknown_to, steps_after
-from thinkwell.agent.http_sse import events, legal_chunk
+from thinkwell.features.http_chat.rebuild import (
+    chunks_of,
+    count_steps,
+    outcomes_unknown_to,
+    steps_after,
+)
+from thinkwell.features.http_chat.sse import events, legal_chunk
 from thinkwell.messages.chunks import check_chunk
 from thinkwell.messages.fold import fold_chunks
 from thinkwell.messages.message import UIMessage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from thinkwell.agent.http_tail import follow, last_chunks
+from thinkwell.features.http_chat.tail import follow, last_chunks
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.turn.end.settle import SAFE_ERROR

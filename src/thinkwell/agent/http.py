@@ -14,15 +14,15 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.http_body import Refusal, Visit, json_response
-from thinkwell.agent.http_chat import join_chat, post_chat, stop_chat
-from thinkwell.agent.http_run import get_run, post_run
 from thinkwell.core import json
 from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.core.user_code import call_user
+from thinkwell.features.http_chat.chat import join_chat, post_chat, stop_chat
+from thinkwell.features.http_run import get_run, post_run
 from thinkwell.turn.ask.authority import NotAllowed
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import RETRY_LATER, HttpRequest, HttpResponse
+from thinkwell.wire.http_body import Refusal, Visit, json_response
 
 log = logging.getLogger("thinkwell.agent")
 

@@ -16,6 +16,7 @@ import msgspec
 
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
+from thinkwell.core.limits import payer_of
 from thinkwell.core.pieces import Pieces, in_pieces
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
@@ -37,6 +38,7 @@ from thinkwell.turn.transcript import Transcript
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.client_json import NOT_READ
 from thinkwell.wire.frames import ChatRequest
+from thinkwell.wire.http_body import Visit
 
 log = logging.getLogger("thinkwell.agent")
 
@@ -60,6 +62,17 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """Whose share of turns it takes."""
     shown: Callable[[], Transcript | None] = lambda: None
     """What the connection was told to show last."""
+
+
+def asker_of(visit: Visit, trigger: Trigger) -> Asker:
+    """Who sends an HTTP request."""
+    request = visit.request
+    return Asker(
+        trigger=trigger,
+        principal=request.principal,
+        read_only=visit.read_only,
+        payer=payer_of(request.principal, request.client),
+    )
 
 
 async def accept_chat(

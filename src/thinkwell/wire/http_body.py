@@ -9,18 +9,15 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import MessageTooLargeError
-from thinkwell.core.limits import payer_of
 from thinkwell.core.pieces import in_pieces
-from thinkwell.journal.turns import Trigger
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
-from thinkwell.turn.ask.chat_request import Asker
 from thinkwell.wire.client_json import TooLargeError, parse_body
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a defect
-    """A request that cannot be served. Becomes the answer; never leaves `agent/http.py`."""
+    """A request that cannot be served. Becomes the answer; never leaves the route."""
 
     def __init__(
         self,
@@ -44,17 +41,6 @@ class Visit(msgspec.Struct, frozen=True):
     request: HttpRequest
     read_only: bool
     """It may only look."""
-
-
-def asker_of(visit: Visit, trigger: Trigger) -> Asker:
-    """Who sends a request."""
-    request = visit.request
-    return Asker(
-        trigger=trigger,
-        principal=request.principal,
-        read_only=visit.read_only,
-        payer=payer_of(request.principal, request.client),
-    )
 
 
 def json_response(value: Any, status: int = 200) -> HttpResponse:

@@ -15,19 +15,19 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
 
-from thinkwell.agent.http_body import Refusal, Visit, asker_of, read_object
-from thinkwell.agent.http_continue import go_on, joined_stream, told_again
-from thinkwell.agent.http_sse import DONE, STILL_HERE, STREAM_HEADERS, STREAM_TYPE, events
-from thinkwell.agent.http_tail import end_of, follow, last_chunks
 from thinkwell.core import json
 from thinkwell.core.errors import MessageTooLargeError
 from thinkwell.core.ids import new_id
+from thinkwell.features.http_chat.going_on import go_on, joined_stream, told_again
+from thinkwell.features.http_chat.sse import DONE, STILL_HERE, STREAM_HEADERS, STREAM_TYPE, events
+from thinkwell.features.http_chat.tail import end_of, follow, last_chunks
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.turn.ask.chat_request import (
     Asker,
     accept_chat,
+    asker_of,
     demand_cancel,
     explain_refusal,
 )
@@ -36,6 +36,7 @@ from thinkwell.turn.handle import Ticket
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest, HttpResponse
+from thinkwell.wire.http_body import Refusal, Visit, read_object
 
 BUSY = "The agent is busy and takes no other message now. Try again when it has answered."
 _OWN_KEYS = frozenset({"id", "messages", "trigger", "messageId", "clientTools"})

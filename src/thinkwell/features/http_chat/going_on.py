@@ -13,8 +13,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from typing import Any
 
-from thinkwell.agent.http_body import Refusal
-from thinkwell.agent.http_rebuild import (
+from thinkwell.core import json
+from thinkwell.core.authority import Subject
+from thinkwell.features.http_chat.rebuild import (
     calls_of,
     chunks_of,
     count_steps,
@@ -22,10 +23,8 @@ from thinkwell.agent.http_rebuild import (
     says_again,
     steps_after,
 )
-from thinkwell.agent.http_sse import DONE, STILL_HERE, events
-from thinkwell.agent.http_tail import end_of, follow, last_chunks
-from thinkwell.core import json
-from thinkwell.core.authority import Subject
+from thinkwell.features.http_chat.sse import DONE, STILL_HERE, events
+from thinkwell.features.http_chat.tail import end_of, follow, last_chunks
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, UIMessage, approval_of, is_settled, tool_parts
 from thinkwell.turn.ask.admission import TurnRequest
@@ -37,6 +36,7 @@ from thinkwell.turn.ask.forgery import report_copies
 from thinkwell.turn.handle import Ticket
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.frames import ChatRequest
+from thinkwell.wire.http_body import Refusal
 
 MOVED_ON = "This conversation has moved on meanwhile. Reload it and try again."
 _LOOK_AGAIN = 1.0

@@ -14,25 +14,24 @@ import asyncio
 from typing import Any, cast
 from urllib.parse import unquote
 
-from thinkwell.agent.http_body import (
-    Refusal,
-    Visit,
-    asker_of,
-    check_sizes,
-    json_response,
-    read_object,
-)
 from thinkwell.core.errors import HostClosedError, SubmissionConflictError
 from thinkwell.core.tasks import CutOffError
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.visible import visible_message
 from thinkwell.turn.ask.admission import MOST_NEW, TurnRequest
-from thinkwell.turn.ask.chat_request import ask_as_client, demand_send
+from thinkwell.turn.ask.chat_request import ask_as_client, asker_of, demand_send
 from thinkwell.turn.ask.forgery import report_copies
 from thinkwell.turn.ask.inputs import as_messages, from_client, is_empty
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
+from thinkwell.wire.http_body import (
+    Refusal,
+    Visit,
+    check_sizes,
+    json_response,
+    read_object,
+)
 
 _FIELDS = ("input", "metadata", "idempotencyKey", "wait")
 _EXAMPLE = '`{"input": "hello"}`'

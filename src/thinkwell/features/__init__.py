@@ -1,0 +1,1 @@
+"""What an agent can beside its turns: one file or folder for each feature."""
