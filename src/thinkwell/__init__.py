@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
     from thinkwell.agent.connection import Connection
-    from thinkwell.agent.inline import create_agent
     from thinkwell.agent.rpc import RpcStream, rpc
     from thinkwell.agent.think import Think
     from thinkwell.core.authority import Subject
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
         TurnStartContext,
     )
     from thinkwell.hooks.registry import hook
+    from thinkwell.host.inline import create_agent
     from thinkwell.messages.message import UIMessage
     from thinkwell.models.base import Model
     from thinkwell.server.app import App
@@ -101,7 +101,7 @@ _HOMES = {
     "TurnResult": "turn.end.ending",
     "TurnStartContext": "hooks.contexts",
     "UIMessage": "messages.message",
-    "create_agent": "agent.inline",
+    "create_agent": "host.inline",
     "has_tool_call": "tools.stopping",
     "hook": "hooks.registry",
     "rpc": "agent.rpc",

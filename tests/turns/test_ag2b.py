@@ -13,19 +13,22 @@ import pytest
 from tests.turns.support import Stage, running
 from thinkwell import AbortController, Scope, Think, create_agent, tool
 from thinkwell.agent.agent_events import AgentEvent, ChatDone, ContentDelta, ToolCallDelta
-from thinkwell.agent.inline import InlineAgent
 from thinkwell.core import json
 from thinkwell.core.errors import (
     AbortedError,
     ConfigurationError,
     HostClosedError,
     MaxStepsError,
+    StoreLockedError,
     ToolDefinitionError,
     TurnActiveError,
 )
+from thinkwell.host.host import Host
+from thinkwell.host.inline import InlineAgent
 from thinkwell.messages.message import text_of
 from thinkwell.messages.model_messages import TextContent, UserMessage
 from thinkwell.testing import ScriptedModel, call, pause, reasoning, text
+from thinkwell.tools.tool import client_tool
 
 
 class Assistant(Think):
@@ -46,6 +49,12 @@ class Assistant(Think):
 def add(a: int) -> int:
     """Adds one."""
     return a + 1
+
+
+@tool(needs_approval=True)
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
 
 
 async def events_of(stage: Stage[Assistant], message: str = "hi") -> list[AgentEvent]:
@@ -268,6 +277,71 @@ class TestInlineAgents:
         with pytest.raises(ConfigurationError, match="async with"):
             inline().history  # noqa: B018
 
+    async def test_a_call_that_needs_a_person_waits_for_the_answer(self):
+        steps = [call("pay", {"amount": 3}, id="c1")], "paid"
+        async with inline(*steps, tools=[pay]) as agent:
+            assert (await agent.run("pay")).stop_reason == "approval"
+            assert await agent.has_pending_interaction()
+            await agent.respond_to_approval("c1", approved=True)
+            await agent.wait_until_stable(timeout=5)
+            assert text_of((await agent.get_messages())[-1]) == "paid"
+
+    async def test_a_client_tool_is_answered_later(self):
+        asks = client_tool("where", "Where the user is.", None)
+        async with inline([call("where", id="c1")], "in Rome", tools=[asks]) as agent:
+            assert (await agent.run("where am I?")).stop_reason == "client_tool"
+            await agent.add_tool_result("c1", output="Rome")
+            await agent.wait_until_stable(timeout=5)
+            assert text_of((await agent.get_messages())[-1]) == "in Rome"
+
+    async def test_every_verb_of_think_is_there_and_starts_it(self):
+        agent = inline("one", "two")
+        chunks = [chunk["type"] async for chunk in agent.stream("hi")]
+        assert chunks[-1] == "finish"
+        submission = await agent.submit("more")
+        await agent.wait_until_stable()
+        assert (await agent.get_turn(submission.request_id)).status == "completed"
+        await agent.close()
+
+    async def test_a_member_that_does_not_exist_is_no_member(self):
+        assert not hasattr(inline(), "cha")
+
+    async def test_it_keeps_its_hooks_however_long_nobody_uses_it(self):
+        seen: list[str] = []
+        async with inline("one", "two") as agent:
+            agent.add_hook("on_turn_start", lambda ctx: seen.append(ctx.request_id))
+            await agent.chat("hi")
+            vars(host_of(agent))["_idle_timeout"] = 0.0
+            await host_of(agent).put_to_sleep()
+            await agent.chat("more")
+            assert len(seen) == 2
+
+    async def test_unfinished_work_goes_on_but_not_that_of_another_name(self, tmp_path: Any):
+        """Another name may have been made with other tools and hooks."""
+        store = f"sqlite:///{tmp_path}/x.db"
+        for name in ("a", "b"):
+            cut = inline([pause()], store=store, name=name)
+            await cut.submit("hi")
+            await host_of(cut).stop(0.0)
+        async with inline("one", store=store, name="a") as agent:
+            await agent.wait_until_stable(timeout=5)
+            assert text_of((await agent.get_messages())[-1]) == "one"
+        async with inline("two", store=store, name="b") as agent:
+            await agent.wait_until_stable(timeout=5)
+            assert text_of((await agent.get_messages())[-1]) == "two"
+
+    async def test_a_start_that_fails_leaves_nothing_open_and_can_be_tried_again(
+        self, tmp_path: Any
+    ):
+        store = f"sqlite:///{tmp_path}/x.db"
+        async with inline("one", store=store) as first:
+            second = inline("two", store=store)
+            with pytest.raises(StoreLockedError):
+                await second.chat("hi")
+            await first.chat("hi")
+        assert (await second.chat("more")).content == "two"
+        await second.close()
+
     async def test_a_store_on_disk_remembers(self, tmp_path: Any):
         store = f"sqlite:///{tmp_path}/x.db"
         async with inline("one", store=store) as agent:
@@ -278,6 +352,10 @@ class TestInlineAgents:
 
 def inline(*steps: Any, **options: Any) -> InlineAgent:
     return create_agent(model=ScriptedModel(steps), **options)
+
+
+def host_of(agent: InlineAgent) -> Host:
+    return vars(agent)["_host"]
 
 
 class TestHistory:

@@ -13,7 +13,7 @@ from functools import partial
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.connections import Chat, Connections, OpenConnection
 from thinkwell.agent.http import handle_agent_request
-from thinkwell.agent.making import Made, make
+from thinkwell.agent.instance import Instance, new_instance
 from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
 from thinkwell.core.bus import EventBus
@@ -44,7 +44,7 @@ from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
-class Surroundings:
+class Shared:
     """What all agents of a host share."""
 
     def __init__(
@@ -156,56 +156,57 @@ class Activation:
 async def wake(
     cls: type[Agent],
     name: str,
-    around: Surroundings,
-    made: Made | None = None,
+    shared: Shared,
+    instance: Instance | None = None,
     *,
     create: bool = True,
 ) -> Activation:
-    """Claim the agent, make it unless it is `made` already, run `configure_session` and
-    `on_start`, then take up unsettled turns.
+    """Claim the agent, run `configure_session` and `on_start`, then take up unsettled turns.
+
+    `instance` is an agent that was made before, with hooks and scopes it has already.
     """
     agent_id = f"{cls.agent_class}/{name}"
     try:
         owned = await (claim if create else claim_if_there)(
-            around.store, agent_id, cls=cls.agent_class, name=name, now=around.clock.now()
+            shared.store, agent_id, cls=cls.agent_class, name=name, now=shared.clock.now()
         )
     except StoreUnavailableError as error:
-        around.commits.health.failed(error)
+        shared.commits.health.failed(error)
         raise
     owner = Owner(agent_id, owned.epoch)
-    if made is None and issubclass(cls, Think):
-        made = Made(cls, name)
-    agent = make(cls, name) if made is None else made.agent
+    if instance is None and issubclass(cls, Think):
+        instance = Instance(cls, name)
+    agent = new_instance(cls, name) if instance is None else instance.agent
     tasks, watchers = TaskOwner(agent_id), Watchers()
     connections = Connections(agent_id, agent, watchers, tasks)
-    write = partial(around.commits.run, owner)
+    write = partial(shared.commits.run, owner)
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
     await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
     agent._state, agent._connections = state, connections  # pyright: ignore[reportPrivateUsage]
     chat = None
-    if made is not None:
+    if instance is not None:
         turns = Turns(tasks, owned.generation)
         chat = Chat(turns, Live(watchers, turns.transcript, turns.find_ended))
-        await _wire_chat(made, chat, owner, around)
+        await _wire_chat(instance, chat, owner, shared)
     await call_user("on_start", agent.on_start)
     if chat is not None:
         await chat.turns.recover()
     return Activation(agent, connections=connections, state=state, chat=chat, tasks=tasks)
 
 
-async def _wire_chat(made: Made, chat: Chat, owner: Owner, around: Surroundings) -> None:
+async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Shared) -> None:
     """Give a chat agent its session and its turns."""
     turns = chat.turns
-    agent, write = made.agent, partial(around.commits.run, owner)
+    agent, write = instance.agent, partial(shared.commits.run, owner)
     session = Session(
-        around.store, owner.agent_id, write=write, clock=around.clock, cache=around.messages
+        shared.store, owner.agent_id, write=write, clock=shared.clock, cache=shared.messages
     )
     agent.session = await call_user("configure_session", agent.configure_session, session)
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
     limits = limits_of(agent.time_limits)
     hooks = Hooks(
-        made.hooks,
-        around.bus,
+        instance.hooks,
+        shared.bus,
         strict=agent.strict_hooks,
         limits=HookLimits(hook=limits.hook, grace=agent.cancel_grace, owner=turns.tasks),
     )
@@ -214,28 +215,28 @@ async def _wire_chat(made: Made, chat: Chat, owner: Owner, around: Surroundings)
         Parts(
             agent=agent,
             agent_ref=agent,
-            own_tools=made.own_tools,
+            own_tools=instance.own_tools,
             owner=owner,
-            store=around.store,
-            commits=around.commits,
+            store=shared.store,
+            commits=shared.commits,
             session=agent.session,
             hooks=hooks,
-            bus=around.bus,
-            clock=around.clock,
-            boot=around.boot,
-            suspects=around.suspects,
+            bus=shared.bus,
+            clock=shared.clock,
+            boot=shared.boot,
+            suspects=shared.suspects,
             audience=chat.live,
             line=turns.line,
             changes=turns.changes,
-            crowd=around.crowd,
-            scopes=made.scopes,
+            crowd=shared.crowd,
+            scopes=instance.scopes,
             tasks=turns.tasks,
             limits=limits,
-            in_thread=partial(around.threads.run, owner.agent_id),
-            sleep=around.sleep,
-            resolve_model=around.models.resolve,
+            in_thread=partial(shared.threads.run, owner.agent_id),
+            sleep=shared.sleep,
+            resolve_model=shared.models.resolve,
         )
     )
-    made.tell_scopes_to(
+    instance.report_scopes_to(
         lambda event, context: turns.tasks.spawn(hooks.observe_end(event, context), name=event)
     )

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.wiring import Activation, Surroundings, wake
+from thinkwell.agent.instance import Instance
+from thinkwell.agent.wiring import Activation, Shared, wake
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock, SystemClock
 from thinkwell.core.errors import (
@@ -61,7 +62,11 @@ _START = {"action": "start"}
 
 
 class Host:
-    """Keeps agents awake on one store."""
+    """Keeps agents awake on one store.
+
+    With an `instance`, an agent that was made before, that one and no other: another agent of its
+    class may have been made with other tools, hooks and scopes, and its work is not ours to do.
+    """
 
     def __init__(
         self,
@@ -75,19 +80,21 @@ class Host:
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
         limits: Limits | None = None,
+        instance: Instance | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._classes = _by_name(agents)
+        self._instance = instance
         self._store = store
         self.bus = bus or EventBus()
         self.threads = ThreadPool(
             tool_threads, per_owner=tool_threads_per_agent, on_queued=self._tell_queued
         )
         """Where sync tools run."""
-        self._around = Surroundings(
+        self._shared = Shared(
             store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep
         )
-        self._around.crowd = Crowd(limits)
+        self._shared.crowd = Crowd(limits)
         self._starts = Starts(store)
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
@@ -114,7 +121,7 @@ class Host:
         class_name, _, name = agent_id.partition("/")
         about = {"action": "start", "agent": agent_id}
         parked = self._starts.parked(agent_id)
-        if class_name not in self._classes:
+        if not self._serves(AgentAddress(class_name, name)):
             log.warning("an agent has unfinished work, but its class is not served", extra=about)
         elif parked is not None:
             log.error("an agent stays asleep, its turns are parked: %s", parked, extra=about)
@@ -140,8 +147,8 @@ class Host:
         stops = [self._tasks.spawn(a.stop(closing / 3), name="stop") for a in awake]
         if stops:
             await asyncio.wait(stops, timeout=closing / 2)
-        await self._around.commits.close()
-        await self._around.models.aclose()
+        await self._shared.commits.close()
+        await self._shared.models.aclose()
         await self._store.close()
         self._awake.clear()
         self._last_used.clear()
@@ -162,7 +169,7 @@ class Host:
         if self.draining:
             return "draining"
         self._look_at_store()
-        return None if self._around.commits.health.problem is None else "store"
+        return None if self._shared.commits.health.problem is None else "store"
 
     async def agent(self, address: AgentAddress, *, create: bool = True) -> Activation:
         """The agent, awake. Unless `create`, one that has no row gets it with its first write."""
@@ -188,7 +195,7 @@ class Host:
 
     async def put_to_sleep(self) -> None:
         """Let agents sleep that nobody has used for a while; their next use wakes them."""
-        now = self._around.clock.monotonic()
+        now = self._shared.clock.monotonic()
         for agent_id, task in list(self._awake.items()):
             if not _is_awake(task) or not (activation := task.result()).idle:
                 self._last_used[agent_id] = now
@@ -211,7 +218,7 @@ class Host:
         try:
             self._store.check()
         except StoreUnavailableError as error:
-            self._around.commits.health.failed(error)
+            self._shared.commits.health.failed(error)
 
     async def _agents_with_work(self) -> list[str]:
         """Whose turns must go on. Where the index is damaged, each agent is asked alone."""
@@ -230,23 +237,29 @@ class Host:
         return found
 
     def _activate(self, address: AgentAddress, *, create: bool = True) -> asyncio.Task[Activation]:
-        self._last_used[address.id] = self._around.clock.monotonic()
+        self._last_used[address.id] = self._shared.clock.monotonic()
         task = self._awake.get(address.id)
         if task is None or (task.done() and not _is_awake(task)):
-            cls = self._classes.get(address.class_name)
-            if cls is None:
+            if not self._serves(address):
                 raise ConfigurationError(
                     f"No agent class is named {address.class_name!r}. Served: "
                     f"{', '.join(sorted(self._classes))}."
                 )
             self._starts.check(address.id)
-            task = self._tasks.spawn(self._wake(cls, address, create=create), name=address.id)
+            task = self._tasks.spawn(self._wake(address, create=create), name=address.id)
             self._awake[address.id] = task
         return task
 
-    async def _wake(self, cls: type[Agent], address: AgentAddress, *, create: bool) -> Activation:
+    def _serves(self, address: AgentAddress) -> bool:
+        only = self._instance
+        return address.class_name in self._classes and (
+            only is None or address.name == only.agent.name
+        )
+
+    async def _wake(self, address: AgentAddress, *, create: bool) -> Activation:
+        cls = self._classes[address.class_name]
         async with self._starts.watched(address.id):
-            return await wake(cls, address.name, self._around, create=create)
+            return await wake(cls, address.name, self._shared, self._instance, create=create)
 
     def start_again(self, address: AgentAddress) -> bool:
         """Somebody has mended the start that killed the process. False if it is not parked."""
@@ -267,16 +280,16 @@ class Host:
 
     async def _begin_boot(self) -> None:
         """Write down that this life of the process begins, and what the last two tell."""
-        around = self._around
+        shared = self._shared
         keys: set[tuple[str, str]] = set()
         before: Sequence[Boot] = ()
         deaths: Mapping[str, int] = {}
         try:
-            around.boot, before = await begin_boot(self._store, around.clock.now())
+            shared.boot, before = await begin_boot(self._store, shared.clock.now())
             deaths = await deadly_starts(self._store)
             keys = await suspects_of(self._store, before)
         except StoreUnavailableError as error:
-            around.commits.health.failed(error)
+            shared.commits.health.failed(error)
         except (StoreError, ValueError):  # damage to one turn must not keep the others waiting
             log.critical("the lives before this one cannot be read", exc_info=True, extra=_START)
         if keys:
@@ -285,32 +298,32 @@ class Host:
                 "another now",
                 extra={"action": "start", "turns": sorted(keys)},
             )
-        monotonic = around.clock.monotonic
+        monotonic = shared.clock.monotonic
         self._starts = Starts(
-            self._store, around.boot, before=before, deaths=deaths, monotonic=monotonic
+            self._store, shared.boot, before=before, deaths=deaths, monotonic=monotonic
         )
         until = monotonic() + SOON
-        around.suspects = Suspects(keys, until=until, monotonic=monotonic)
+        shared.suspects = Suspects(keys, until=until, monotonic=monotonic)
         self._tasks.spawn(self._last(), name="steady")
 
     async def _last(self) -> None:
         await asyncio.sleep(SOON)
-        await mark_steady(self._store, self._around.boot)
+        await mark_steady(self._store, self._shared.boot)
 
     async def plan_the_end(self) -> None:
         """Write down that the end of this process is asked for: it is no death then."""
         try:
-            await mark_stopped(self._store, self._around.boot, self._around.clock.now())
+            await mark_stopped(self._store, self._shared.boot, self._shared.clock.now())
         except StoreError:  # a store that is gone keeps nothing: the stop goes on
             log.exception("the stop could not be written down", extra={"action": "stop"})
 
     async def _drop_old_journals(self) -> None:
-        before = self._around.clock.now() - JOURNAL_RETENTION
+        before = self._shared.clock.now() - JOURNAL_RETENTION
         try:
             async with self._store.transaction() as tx:
                 await tx.execute("drop_old_packed_journals", {"before": before})
         except StoreUnavailableError as error:
-            self._around.commits.health.failed(error)
+            self._shared.commits.health.failed(error)
         except StoreError:  # one damaged page must not keep the others from starting
             log.exception("old streams could not be dropped", extra=_START)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Protocol
@@ -104,7 +104,7 @@ class LocalHostClient:
 
     async def iterate(
         self, address: AgentAddress, method: str, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> AsyncIterator[Any]:
+    ) -> AsyncGenerator[Any]:
         """See `HostClient`."""
         with (await self._agent(address)).in_use() as agent:
             async with aclosing(_method(agent, method)(*args, **kwargs)) as items:

@@ -18,11 +18,11 @@ from thinkwell.core.errors import ConfigurationError, HostClosedError, Thinkwell
 from thinkwell.core.limits import Limits
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
 from thinkwell.host.client import AgentAddress, HostClient
+from thinkwell.host.stub import AgentStub
 from thinkwell.server.asgi import Call, Receive, Scope, Send, local_path
 from thinkwell.server.guard import LOCAL_HOSTS
 from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
 from thinkwell.server.routing import match_route
-from thinkwell.server.stub import AgentStub
 
 if TYPE_CHECKING:
     from typing import Self

@@ -1,8 +1,9 @@
-"""Making an agent that is not awake yet: its instance, its hooks and its scopes.
+"""The instance of an agent: the object users subclassed, with its tools, hooks and scopes.
 
 Needs no store and no event loop, so that hooks and scopes can be registered before the first use.
-Waking it is `wiring.py`'s business. What changes about the scopes until then is told to the scope
-hooks when it wakes; a change that no hook was there to hear is told to nobody (spec/02 §12.17).
+Waking it is `wiring.py`'s business. What changes about the scopes until then is reported to the
+scope hooks when it wakes; a change that no hook was there to hear is reported to nobody (spec/02
+§12.17).
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool, bind_tools
 
 AgentT = TypeVar("AgentT", bound=Agent)
-TellScope = Callable[[str, ScopeContext], object]
-"""Tells the hooks of a scope event. Contract: returns at once."""
+ReportScope = Callable[[str, ScopeContext], object]
+"""Runs the hooks of a scope event. Contract: returns at once."""
 
 
-def make(cls: type[AgentT], name: str) -> AgentT:
+def new_instance(cls: type[AgentT], name: str) -> AgentT:
     """An instance of an agent class. Agents are made here and nowhere else."""
     agent = object.__new__(cls)
     agent._name = name  # pyright: ignore[reportPrivateUsage]
     return agent
 
 
-class Made:
-    """One agent, made and not awake."""
+class Instance:
+    """One chat agent, whether awake or not."""
 
     def __init__(
         self, cls: type[Think], name: str, *, tools: Mapping[str, Tool] | None = None
     ) -> None:
-        self.agent = agent = make(cls, name)
+        self.agent = agent = new_instance(cls, name)
         self.own_tools: Mapping[str, Tool] = {**bind_tools(agent), **(tools or {})}
         self.hooks = agent._registry = HookRegistry(agent, Think)  # pyright: ignore[reportPrivateUsage]
         self.scopes = agent.scopes = TrackedScopes(
@@ -44,20 +45,20 @@ class Made:
             on_register=lambda scope: self._scope_changed("on_scope_register", scope),
             on_unregister=lambda scope: self._scope_changed("on_scope_unregister", scope),
         )
-        self._untold: list[tuple[str, ScopeContext]] = []
-        self._tell: TellScope | None = None
+        self._unreported: list[tuple[str, ScopeContext]] = []
+        self._report: ReportScope | None = None
 
-    def tell_scopes_to(self, tell: TellScope) -> None:
-        """The agent wakes: tell what has changed, and from now on every change."""
-        self._tell = tell
-        while self._untold:
-            tell(*self._untold.pop(0))
+    def report_scopes_to(self, report: ReportScope) -> None:
+        """The agent wakes: report what has changed, and from now on every change."""
+        self._report = report
+        while self._unreported:
+            report(*self._unreported.pop(0))
 
     def _scope_changed(self, event: str, scope: Scope) -> None:
         if not self.hooks.hooks(event):
             return
         context = ScopeContext(scope=scope, agent=self.agent)
-        if self._tell is None:
-            self._untold.append((event, context))
+        if self._report is None:
+            self._unreported.append((event, context))
         else:
-            self._tell(event, context)
+            self._report(event, context)

@@ -33,7 +33,7 @@ class AgentStub:
         if member is None:
             raise AttributeError(f"{self._cls.__name__} has no method {method!r}.")
         function = inspect.unwrap(member) if callable(member) else member
-        if _is_iterator(function):
+        if is_iterator(function):
             return self._iterator(method)
         if inspect.iscoroutinefunction(function):
             return self._call(method)
@@ -61,7 +61,7 @@ class AgentStub:
         )
 
 
-def _is_iterator(function: Any) -> bool:
+def is_iterator(function: Any) -> bool:
     """Whether calling it gives an async iterator: a generator, or annotated to return one."""
     if inspect.isasyncgenfunction(function):
         return True

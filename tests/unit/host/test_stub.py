@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.server.fakes import FakeHost
 from thinkwell.host.client import AgentAddress
-from thinkwell.server.stub import AgentStub
+from thinkwell.host.stub import AgentStub
 
 
 class Assistant:

@@ -1,0 +1,188 @@
+"""`create_agent`: a host with one agent, without a class and without a server (spec/02 §12.14,
+§12.17).
+
+It starts with the first use; hooks, scopes and plugins can be registered before. Defaults are those
+of a plain loop: 20 steps, then an error, tools one after the other. Agents that are served, or
+share their store with others, are classes in an `App`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import ExitStack, aclosing
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from thinkwell.agent.instance import Instance
+from thinkwell.agent.plugins import Cleanup, use
+from thinkwell.agent.think import DEFAULT_PROMPT, Think
+from thinkwell.core.errors import ConfigurationError, HostClosedError, ToolDefinitionError
+from thinkwell.host.client import AgentAddress
+from thinkwell.host.host import Host
+from thinkwell.host.local import LocalHostClient
+from thinkwell.host.stub import is_iterator
+from thinkwell.store.open import store_from_url
+from thinkwell.tools.scope import Scope
+from thinkwell.tools.tool import Tool, as_tool
+
+
+def create_agent(
+    *,
+    model: Any,
+    tools: Iterable[Any] = (),
+    system_prompt: str | None = None,
+    scopes: Sequence[Scope] = (),
+    max_steps: int = 20,
+    on_max_steps: Literal["stop", "error", "answer"] = "error",
+    tool_execution: Literal["parallel", "sequential"] = "sequential",
+    store: str = "sqlite://:memory:",
+    name: str = "default",
+    **settings: Any,
+) -> InlineAgent:
+    """An agent to use at once: `await create_agent(model=...).chat("hello")`.
+
+    `settings` are more settings of `Think`.
+    """
+    for setting in settings:
+        if setting not in _SETTINGS:
+            raise TypeError(
+                f"create_agent() has no setting {setting!r}. Settings are: {', '.join(_SETTINGS)}."
+            )
+    chosen = {
+        "model": model,
+        "system_prompt": DEFAULT_PROMPT if system_prompt is None else system_prompt,
+        "max_steps": max_steps,
+        "on_max_steps": on_max_steps,
+        "tool_execution": tool_execution,
+        **settings,
+    }
+    instance = Instance(type("InlineAgent", (Think,), chosen), name, tools=_by_name(tools))
+    for scope in scopes:
+        instance.scopes.register(scope)
+    return InlineAgent(instance, store)
+
+
+_SETTINGS = tuple(
+    name
+    for name in inspect.get_annotations(Think)
+    if not name.startswith("_") and hasattr(Think, name)
+)
+
+
+def _by_name(tools: Iterable[Any]) -> dict[str, Tool]:
+    found: dict[str, Tool] = {}
+    for tool in map(as_tool, tools):
+        if tool.name in found:
+            raise ToolDefinitionError(
+                f"create_agent() was given two tools named {tool.name!r}. Rename one of them."
+            )
+        found[tool.name] = tool
+    return found
+
+
+_MEMBERS = {
+    *dir(Think),
+    *(name for base in Think.__mro__ for name in vars(base).get("__annotations__", ())),
+}
+
+if TYPE_CHECKING:
+    # It has every member of `Think`, each passed on to the instance by `__getattr__`.
+    _Members = Think
+else:
+    _Members = object
+
+
+class InlineAgent(_Members):
+    """An agent in this process, with all verbs of `Think`.
+
+    It starts with its first use; close it, or use `async with`.
+    """
+
+    def __init__(self, instance: Instance, store: str) -> None:
+        self._instance = instance
+        self._address = AgentAddress(instance.agent.agent_class, instance.agent.name)
+        self._store = store_from_url(store)
+        self._host: Host | None = None
+        self._awake = ExitStack()
+        self._closed = False
+        self._changing = asyncio.Lock()
+
+    def __getattr__(self, member: str) -> Any:
+        if member.startswith("_"):
+            raise AttributeError(member)
+        agent = self._instance.agent
+        function = getattr(type(agent), member, None)
+        if is_iterator(function):
+            return self._iterator(member)
+        if inspect.iscoroutinefunction(function):
+            return self._call(member)
+        try:
+            return getattr(agent, member)
+        except AttributeError:
+            if self._host is None and member in _MEMBERS:  # the start makes it
+                raise ConfigurationError(
+                    f"The agent has not started, so it has no {member}. "
+                    "Use `async with agent:` first."
+                ) from None
+            raise
+
+    async def __aenter__(self) -> Self:
+        """Start it."""
+        await self._start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        await self.close()
+
+    async def use(self, plugin: Callable[[Self], Any]) -> Cleanup | None:
+        """Let a plugin add hooks and scopes. See `Think.use`."""
+        return await use(self, plugin)
+
+    async def close(self) -> None:
+        """Let a running turn end for a while, then stop. Idempotent; it does not start again."""
+        async with self._changing:
+            self._closed = True
+            self._awake.close()
+            host, self._host = self._host, None
+            if host is not None:
+                await host.stop()
+
+    def _call(self, method: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await (await self._start()).call(self._address, method, args, kwargs)
+
+        return call
+
+    def _iterator(self, method: str) -> Callable[..., AsyncIterator[Any]]:
+        async def iterate(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            host = await self._start()
+            async with aclosing(host.iterate(self._address, method, args, kwargs)) as items:
+                async for item in items:
+                    yield item
+
+        return iterate
+
+    async def _start(self) -> LocalHostClient:
+        async with self._changing:
+            if self._closed:
+                raise HostClosedError("The agent is closed. Make a new one with create_agent().")
+            if self._host is None:
+                host = Host([type(self._instance.agent)], self._store, instance=self._instance)
+                await host.start()
+                try:
+                    activation = await host.agent(self._address)
+                except BaseException:
+                    await host.stop()
+                    raise
+                # What was registered lasts for one activation: it must not sleep when idle.
+                self._awake.enter_context(activation.in_use())
+                self._host = host
+            return self._host.client()
