@@ -8,7 +8,7 @@ from thinkwell.features.http_chat.tail import follow, last_chunks
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.turn.end.settle import SAFE_ERROR
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.tail import Tail
 
 OWNER = Owner("a/x", 1)
@@ -19,10 +19,10 @@ def record(status: str = "accepted", **fields: object) -> TurnRecord:
     return TurnRecord(**{**values, "status": status, **fields})
 
 
-def started() -> tuple[Ticket, TurnLog]:
-    ticket, log = Ticket(record()), TurnLog(OWNER, "q")
-    ticket.log_started(log)
-    return ticket, log
+def started() -> tuple[TurnHandle, TurnLog]:
+    handle, log = TurnHandle(record()), TurnLog(OWNER, "q")
+    handle.log_started(log)
+    return handle, log
 
 
 def write(log: TurnLog, *bodies: str) -> None:
@@ -33,35 +33,35 @@ def write(log: TurnLog, *bodies: str) -> None:
 
 async def test_every_reader_hears_of_everything():
     """14.5: also those that came before the turn began"""
-    ticket = Ticket(record())
+    handle = TurnHandle(record())
 
     async def read() -> list[str]:
-        return [body async for batch in follow(ticket) for body in batch]
+        return [body async for batch in follow(handle) for body in batch]
 
     readers = [asyncio.ensure_future(read()) for _ in range(3)]
     await asyncio.sleep(0)
     log = TurnLog(OWNER, "q")
-    ticket.log_started(log)
+    handle.log_started(log)
     for body in ("1", "2"):
         await asyncio.sleep(0)
         write(log, body)
-    ticket.tell_end(record("completed"))
+    handle.tell_end(record("completed"))
     async with asyncio.timeout(30):
         assert await asyncio.gather(*readers) == [["1", "2"]] * 3
 
 
-async def test_listeners_of_a_ticket_hear_until_they_are_disposed_of():
-    ticket, log = started()
+async def test_listeners_of_a_handle_hear_until_they_are_disposed_of():
+    handle, log = started()
     heard: list[str] = []
-    leave_log = ticket.on_log(lambda _: heard.append("log a"))
-    ticket.on_log(lambda _: heard.append("log b"))
-    leave_end = ticket.on_end(lambda: heard.append("end a"))
-    ticket.on_end(lambda: heard.append("end b"))
+    leave_log = handle.on_log(lambda _: heard.append("log a"))
+    handle.on_log(lambda _: heard.append("log b"))
+    leave_end = handle.on_end(lambda: heard.append("end a"))
+    handle.on_end(lambda: heard.append("end b"))
     assert heard == ["log a", "log b"]
     for leave in (leave_log, leave_end, leave_log):
         leave()
-    ticket.log_started(log)
-    ticket.tell_end(record("completed"))
+    handle.log_started(log)
+    handle.tell_end(record("completed"))
     assert heard == ["log a", "log b", "log b", "end b"]
 
 
@@ -73,30 +73,30 @@ async def test_a_reader_that_left_listens_to_nothing():
             woken.append(True)
             super().wake()
 
-    ticket, log = started()
-    with Counting(ticket) as tail:
+    handle, log = started()
+    with Counting(handle) as tail:
         assert await anext(tail.moves()) is True
         write(log, "0")
     assert len(woken) == 2
     woken.clear()
     write(log, "1")
-    ticket.log_started(TurnLog(OWNER, "q"))
-    ticket.tell_end(record("completed"))
-    ticket.result.cancel()
+    handle.log_started(TurnLog(OWNER, "q"))
+    handle.tell_end(record("completed"))
+    handle.result.cancel()
     await asyncio.sleep(0)
     assert woken == []
 
 
 async def test_silence_is_told_and_the_end_all_the_same():
     """14.2"""
-    ticket, log = started()
-    with Tail(ticket) as tail:
+    handle, log = started()
+    with Tail(handle) as tail:
         moves = tail.moves(silence=0.001)
         assert await anext(moves) is True
         assert await anext(moves) is False
         write(log, "1")
         assert await anext(moves) is True
-        ticket.tell_end(record("completed"))
+        handle.tell_end(record("completed"))
         assert [moved async for moved in moves] == [True]
 
 

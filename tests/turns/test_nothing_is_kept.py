@@ -13,12 +13,12 @@ from thinkwell.journal.turn_log import TurnLog
 from thinkwell.live.watchers import Watcher
 from thinkwell.messages.fold import Fold
 from thinkwell.testing import call, text
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.transcript import Transcript
 
 OF_A_TURN = (
-    Ticket,
+    TurnHandle,
     RunningTurn,
     TurnLog,
     Fold,

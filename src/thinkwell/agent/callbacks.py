@@ -18,7 +18,7 @@ import msgspec
 from thinkwell.core.errors import StoreError
 from thinkwell.core.user_code import call_user
 from thinkwell.journal.turns import TurnRecord, TurnStatus
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.tail import Tail
 from thinkwell.turn.turns import Turns
 
@@ -64,28 +64,28 @@ async def call(function: Callable[..., Any] | None, *arguments: Any) -> None:
         await call_user("the callback of chat()", function, *arguments)
 
 
-async def tell_callback(turns: Turns, ticket: Ticket, callback: ChatCallback) -> ChatOutcome:
+async def tell_callback(turns: Turns, handle: TurnHandle, callback: ChatCallback) -> ChatOutcome:
     """Tell the turn to the callback to its end."""
-    request_id = ticket.record.request_id
+    request_id = handle.record.request_id
     try:
-        await _tell_chunks(ticket, callback)
-        if ticket.ended is None:
+        await _tell_chunks(handle, callback)
+        if handle.ended is None:
             await call(getattr(callback, "on_interrupted", None))
         else:
-            await _tell_end(ticket.ended, callback)
+            await _tell_end(handle.ended, callback)
     except BaseException:
         with suppress(StoreError):  # a store that is gone has nothing to stop
             await turns.cancel(request_id, LEFT)
         raise
-    result = await turns.wait(ticket)
+    result = await turns.wait(handle)
     return ChatOutcome(status=result.status, request_id=request_id)
 
 
-async def _tell_chunks(ticket: Ticket, callback: ChatCallback) -> None:
+async def _tell_chunks(handle: TurnHandle, callback: ChatCallback) -> None:
     told = 0
-    with Tail(ticket) as tail:
+    with Tail(handle) as tail:
         async for _ in tail.moves():
-            for body in ticket.written_from(told):
+            for body in handle.written_from(told):
                 told += 1
                 await call(callback.on_event, body)
 

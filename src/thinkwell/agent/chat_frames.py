@@ -137,8 +137,8 @@ class ChatFrames:
         if accepted is None:
             await self._drop(frame.id)
             return
-        admission, ticket = accepted
-        if ticket is None:  # sent twice: the sender may have missed what became of it
+        admission, handle = accepted
+        if handle is None:  # sent twice: the sender may have missed what became of it
             await self._live.tell_again(self._watcher, admission.record)
 
     async def _drop(self, request_id: str) -> None:

@@ -38,7 +38,7 @@ from thinkwell.tools.tool import Tool, client_tool
 from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
 from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
 from thinkwell.turn.end.ending import TurnResult
-from thinkwell.turn.handle import InputFunction, Ticket
+from thinkwell.turn.handle import InputFunction, TurnHandle
 from thinkwell.turn.info import Submission
 from thinkwell.turn.tail import Tail
 from thinkwell.turn.turns import Turns
@@ -105,8 +105,8 @@ async def chat_to_callback(
     refuse_nested("chat", turns.parts.owner.agent_id)
     request_id = new_id()
     await call(callback.on_start, {"request_id": request_id})
-    ticket = await _ask(turns, request, request_id)
-    return await tell_callback(turns, ticket, callback)
+    handle = await _ask(turns, request, request_id)
+    return await tell_callback(turns, handle, callback)
 
 
 async def skip_with_callback(callback: ChatCallback) -> ChatOutcome:
@@ -123,9 +123,9 @@ async def chat(turns: Turns, request: ChatRequest, on_event: OnEvent | None) -> 
     """Run a turn and return its answer; raises if it failed or was stopped."""
     refuse_nested("chat", turns.parts.owner.agent_id)
     if on_event is None:
-        ticket = await _ask(turns, request)
-        await turns.wait(ticket)
-        return _answer_or_raise(ticket)
+        handle = await _ask(turns, request)
+        await turns.wait(handle)
+        return _answer_or_raise(handle)
     response = AgentResponse()
     async with aclosing(_events(turns, request)) as events:
         async for event in events:
@@ -144,39 +144,39 @@ async def chat_stream(turns: Turns, request: ChatRequest) -> AsyncGenerator[Agen
 
 
 async def _events(turns: Turns, request: ChatRequest) -> AsyncGenerator[AgentEvent]:
-    ticket = await _ask(turns, request)
+    handle = await _ask(turns, request)
     try:
-        async with aclosing(_read_events(turns, ticket)) as events:
+        async with aclosing(_read_events(turns, handle)) as events:
             async for event in events:
                 yield event
-        await asyncio.wait([ticket.result])
-        end = _end_of(ticket)
+        await asyncio.wait([handle.result])
+        end = _end_of(handle)
         yield end
         if not isinstance(end, ChatDone):
-            _answer_or_raise(ticket)
+            _answer_or_raise(handle)
     finally:
-        if not ticket.result.done():
-            await turns.cancel(ticket.record.request_id, LEFT)
+        if not handle.result.done():
+            await turns.cancel(handle.record.request_id, LEFT)
 
 
-async def _read_events(turns: Turns, ticket: Ticket) -> AsyncGenerator[AgentEvent]:
+async def _read_events(turns: Turns, handle: TurnHandle) -> AsyncGenerator[AgentEvent]:
     """The events of chunks as they become durable, and the end of each step where it belongs."""
-    tail, reader = Tail(ticket), EventReader()
+    tail, reader = Tail(handle), EventReader()
     step_ends: list[int] = []
 
     def close_step(ctx: MessageContext) -> None:
-        if ctx.request_id == ticket.record.request_id and ctx.message.role == "assistant":
-            step_ends.append(ticket.length)
+        if ctx.request_id == handle.record.request_id and ctx.message.role == "assistant":
+            step_ends.append(handle.length)
             tail.wake()
 
     dispose = turns.parts.hooks.registry.add("on_message", close_step, name="chat_stream")
     told, started = 0, False
     try:
         async for _ in tail.moves():
-            if not started and ticket.started:
+            if not started and handle.started:
                 started = True
-                yield ChatStart(message=_text_of(ticket.record.input))
-            for body in (*ticket.written_from(told), None):
+                yield ChatStart(message=_text_of(handle.record.input))
+            for body in (*handle.written_from(told), None):
                 while step_ends and step_ends[0] <= told:
                     step_ends.pop(0)
                     for event in reader.close_step():
@@ -189,19 +189,19 @@ async def _read_events(turns: Turns, ticket: Ticket) -> AsyncGenerator[AgentEven
         dispose()
 
 
-def _end_of(ticket: Ticket) -> ChatDone | ChatAbort | ChatError:
+def _end_of(handle: TurnHandle) -> ChatDone | ChatAbort | ChatError:
     try:
-        return ChatDone(response=_answer_or_raise(ticket))
+        return ChatDone(response=_answer_or_raise(handle))
     except AbortedError as stop:
         return ChatAbort(reason=stop.reason)
     except Exception as error:  # noqa: BLE001 - told first, then raised
         return ChatError(error=error)
 
 
-def _answer_or_raise(ticket: Ticket) -> AgentResponse:
+def _answer_or_raise(handle: TurnHandle) -> AgentResponse:
     """The answer of a turn that has ended, or what ended it."""
-    result = ticket.result.result()
-    outcome = ticket.outcome
+    result = handle.result.result()
+    outcome = handle.outcome
     if result.status == "error":
         raise (outcome and outcome.error) or TurnError(result.error or "The turn failed.")
     if outcome is None or result.status != "completed":
@@ -218,7 +218,7 @@ def _answer_or_raise(ticket: Ticket) -> AgentResponse:
 # What both ask for
 
 
-async def _ask(turns: Turns, request: ChatRequest, request_id: str | None = None) -> Ticket:
+async def _ask(turns: Turns, request: ChatRequest, request_id: str | None = None) -> TurnHandle:
     declared = tuple(dict(schema) for schema in request.client_tools or ())
     tools = [
         client_tool(d.get("name"), d.get("description"), d.get("parameters")) for d in declared
@@ -231,15 +231,15 @@ async def _ask(turns: Turns, request: ChatRequest, request_id: str | None = None
         metadata=request.metadata,
         client_tools=declared if run is None else (),
     )
-    _, ticket = await turns.ask(
+    _, handle = await turns.ask(
         made,
         input_function=request.input if callable(request.input) else None,
         tools={} if run is None else {tool.name: _handled(tool, run) for tool in tools},
         signal=request.signal,
     )
-    if ticket is None:
+    if handle is None:
         raise RuntimeError("a turn with a new id was known before")
-    return ticket
+    return handle
 
 
 def _request(trigger: Trigger, asked: MessageInput | InputFunction, **fields: Any) -> TurnRequest:
@@ -299,10 +299,10 @@ async def run_and_wait(
 ) -> TurnResult:
     """Run a turn and wait for its result."""
     refuse_nested(call, turns.parts.owner.agent_id)
-    _, ticket = await turns.ask(request, input_function=input_function, signal=signal)
-    if ticket is None:
+    _, handle = await turns.ask(request, input_function=input_function, signal=signal)
+    if handle is None:
         raise RuntimeError("a turn with a new id was known before")
-    return await turns.wait(ticket)
+    return await turns.wait(handle)
 
 
 def check_run_turn(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -209,11 +209,11 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
         """
         refuse_nested("stream", self._turns.parts.owner.agent_id)
         request = TurnRequest(trigger="programmatic", messages=as_messages(input))
-        _, ticket = await self._turns.ask(request)
-        if ticket is not None:
-            async for chunk in self._turns.follow(ticket):
+        _, handle = await self._turns.ask(request)
+        if handle is not None:
+            async for chunk in self._turns.follow(handle):
                 yield chunk
-            result = await self._turns.wait(ticket)
+            result = await self._turns.wait(handle)
             for chunk in end_chunks(result.status, result.error):
                 yield chunk
 

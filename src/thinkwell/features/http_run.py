@@ -120,10 +120,10 @@ def _flag(body: dict[str, Any], name: str, *, default: bool) -> bool:
 async def _settled(turns: Turns, record: TurnRecord) -> TurnRecord:
     """The row of a turn once it has ended. Nobody who leaves here stops it."""
     request_id = record.request_id
-    ticket = next((t for t in turns.tickets() if t.record.request_id == request_id), None)
-    if ticket is not None:
+    handle = next((t for t in turns.handles() if t.record.request_id == request_id), None)
+    if handle is not None:
         try:
-            await asyncio.shield(ticket.result)
+            await asyncio.shield(handle.result)
         except HostClosedError as error:
             raise _later(request_id, str(error)) from error
         except asyncio.CancelledError as cut:

@@ -24,7 +24,7 @@ Contract: called once; may raise (the turn fails).
 _ListenerT = TypeVar("_ListenerT")
 
 
-class Ticket:
+class TurnHandle:
     """One place in the queue."""
 
     __slots__ = (

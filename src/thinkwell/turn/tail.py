@@ -14,18 +14,18 @@ from thinkwell.core import json
 from thinkwell.core.signal import Disposer
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.messages.chunks import Chunk
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 
 
 class Tail:
     """Tells its one reader when to look at a turn again. It listens until its `with` is left."""
 
-    def __init__(self, ticket: Ticket) -> None:
-        self._ticket = ticket
+    def __init__(self, handle: TurnHandle) -> None:
+        self._handle = handle
         self._news = asyncio.Event()
         self._leave_log: Disposer | None = None
-        self._disposers = (ticket.on_log(self._follow_log), ticket.on_end(self.wake))
-        ticket.result.add_done_callback(self._wake_at_the_end)
+        self._disposers = (handle.on_log(self._follow_log), handle.on_end(self.wake))
+        handle.result.add_done_callback(self._wake_at_the_end)
 
     def __enter__(self) -> Tail:
         return self
@@ -36,7 +36,7 @@ class Tail:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._ticket.result.remove_done_callback(self._wake_at_the_end)
+        self._handle.result.remove_done_callback(self._wake_at_the_end)
         for dispose in self._disposers:
             dispose()
         if self._leave_log is not None:
@@ -54,7 +54,7 @@ class Tail:
         moved = True
         while True:
             self._news.clear()
-            over = self._ticket.ended is not None or self._ticket.result.done()
+            over = self._handle.ended is not None or self._handle.result.done()
             yield moved
             if over:
                 return
@@ -85,16 +85,16 @@ def end_chunks(status: str, error: str | None) -> list[Chunk]:
     return [{"type": "abort"}] if status == "aborted" else []
 
 
-async def follow(ticket: Ticket, stop: Callable[[], Awaitable[object]]) -> AsyncIterator[Chunk]:
+async def follow(handle: TurnHandle, stop: Callable[[], Awaitable[object]]) -> AsyncIterator[Chunk]:
     """Every chunk once, in order, until the turn has ended. Leaving earlier calls `stop`."""
     told = 0
     try:
-        with Tail(ticket) as tail:
+        with Tail(handle) as tail:
             async for _ in tail.moves():
-                for body in ticket.written_from(told):
+                for body in handle.written_from(told):
                     told += 1
                     yield json.loads(body)
-        await asyncio.wait([ticket.result])
+        await asyncio.wait([handle.result])
     finally:
-        if not ticket.result.done():
+        if not handle.result.done():
             await stop()

@@ -10,7 +10,7 @@ from thinkwell.core import json
 from thinkwell.messages.visible import visible_text
 from thinkwell.session.kept_path import KeptPath, Tail
 from thinkwell.session.session import Session
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.wire import encode
 from thinkwell.wire.encode import Frame
@@ -45,7 +45,7 @@ NOTHING = Transcript()
 
 async def encoded_transcript(
     session: Session,
-    line: Iterable[Ticket],
+    line: Iterable[TurnHandle],
     growing: RunningTurn | None = None,
     *,
     keep: bool = False,
@@ -84,13 +84,15 @@ def forget_transcript(session: Session) -> None:
     session.cache.paths.drop(session.history)
 
 
-def _waiting(kept: KeptPath, line: Iterable[Ticket], growing: RunningTurn | None) -> dict[str, str]:
+def _waiting(
+    kept: KeptPath, line: Iterable[TurnHandle], growing: RunningTurn | None
+) -> dict[str, str]:
     """What comes behind the path, by id."""
     shown: dict[str, str] = {}
     if growing is not None and growing.fold.message["parts"]:
         shown[growing.message_id] = visible_text(json.dumps(growing.fold.message))
-    for ticket in line:
-        for message in ticket.record.input:
+    for handle in line:
+        for message in handle.record.input:
             if not kept.holds(message["id"]) and message["id"] not in shown:
                 shown[message["id"]] = visible_text(json.dumps(message))
     return shown

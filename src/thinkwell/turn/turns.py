@@ -42,7 +42,7 @@ from thinkwell.turn.end.announce import announce_end
 from thinkwell.turn.end.ending import TurnOutcome, TurnResult
 from thinkwell.turn.end.notify import chain_depth, notify, redeliver, result_of
 from thinkwell.turn.end.settle import SAFE_ERROR, end_broken, end_damaged, end_without_answer
-from thinkwell.turn.handle import InputFunction, Ticket
+from thinkwell.turn.handle import InputFunction, TurnHandle
 from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import RunningTurn
@@ -105,8 +105,8 @@ class Turns:
         origin: str | None = None,
         crossed: Callable[[], bool] = bool,
         signal: AbortSignal | None = None,
-    ) -> tuple[Admission, Ticket | None]:
-        """Accept a turn and put it in line. No ticket if it was known before.
+    ) -> tuple[Admission, TurnHandle | None]:
+        """Accept a turn and put it in line. No handle if it was known before.
 
         `crossed` says, once it is accepted, whether its client had not seen the newest transcript.
         """
@@ -117,37 +117,37 @@ class Turns:
             raise TurnChainError(depth)
         request = on_behalf(request, self.parts.owner.agent_id)
 
-        def make(record: TurnRecord) -> Ticket:
-            return Ticket(record, input_function, tools=tools, depth=depth, crossed=crossed())
+        def make(record: TurnRecord) -> TurnHandle:
+            return TurnHandle(record, input_function, tools=tools, depth=depth, crossed=crossed())
 
         return await run_to_the_end(self._accept(request, make, origin, signal))
 
     async def _accept(
         self,
         request: TurnRequest,
-        make: Callable[[TurnRecord], Ticket],
+        make: Callable[[TurnRecord], TurnHandle],
         origin: str | None,
         signal: AbortSignal | None,
-    ) -> tuple[Admission, Ticket | None]:
+    ) -> tuple[Admission, TurnHandle | None]:
         admission = await admit(self.parts, request, self.line.generation)
         if not admission.accepted:
             return admission, None
-        ticket = make(admission.record)
+        handle = make(admission.record)
         if signal is not None:
-            stop = signal.add_listener(lambda reason: self._cancel_soon(ticket, reason))
-            ticket.result.add_done_callback(lambda _: stop())
+            stop = signal.add_listener(lambda reason: self._cancel_soon(handle, reason))
+            handle.result.add_done_callback(lambda _: stop())
         await self._leave_line(request.supersedes)
-        await self._line_up(ticket, origin)
+        await self._line_up(handle, origin)
         crash_here("c1")
-        return admission, ticket
+        return admission, handle
 
-    async def _line_up(self, ticket: Ticket, origin: str | None) -> None:
-        ticket.crossed |= self.busy
-        ticket.pause(self.parts.clock)
-        self.parts.audience.accepted(ticket.record, origin, crossed=ticket.crossed)
-        self.line.put(ticket)
+    async def _line_up(self, handle: TurnHandle, origin: str | None) -> None:
+        handle.crossed |= self.busy
+        handle.pause(self.parts.clock)
+        self.parts.audience.accepted(handle.record, origin, crossed=handle.crossed)
+        self.line.put(handle)
         try:
-            if not ticket.record.continuation:
+            if not handle.record.continuation:
                 await self.parts.audience.show_input(but=origin)
         finally:
             self.line.wake()
@@ -155,19 +155,19 @@ class Turns:
     async def _leave_line(self, superseded: Sequence[TurnRecord]) -> None:
         """Turns whose place another one took: their requesters hear the end."""
         for record in superseded:
-            ticket = self.line.find(record.request_id)
-            if ticket is not None and ticket is not self.line.active:
-                self.line.remove(ticket)
-                await self._end_unrun(ticket, "superseded")
+            handle = self.line.find(record.request_id)
+            if handle is not None and handle is not self.line.active:
+                self.line.remove(handle)
+                await self._end_unrun(handle, "superseded")
 
     def plan(self, policy: Policy, principal: Principal | None) -> Plan:
         """What to do with a submit of that principal that arrives now."""
         return plan_intake(policy, self._line(), self.parts.clock.now(), principal)
 
-    def _line(self) -> list[Ticket]:
+    def _line(self) -> list[TurnHandle]:
         """The running and waiting turns of this generation: a clear makes the others stale."""
         current = self.line.generation
-        return [t for t in self.line.tickets() if t.record.generation == current]
+        return [t for t in self.line.handles() if t.record.generation == current]
 
     async def answer(self, answer: Answer, *, origin: str | None = None) -> bool:
         """Apply a tool result or a decision from outside. False if nothing waited for it."""
@@ -182,45 +182,45 @@ class Turns:
         self.changes.tell()
         await tell_answer(self.parts, answer, answered)
         if answered.continuation is not None:
-            await self._line_up(Ticket(answered.continuation), origin)
+            await self._line_up(TurnHandle(answered.continuation), origin)
         elif self.running is not None and answer.auto_continue:
             self._continuation_origin = origin
         return True
 
-    async def wait(self, ticket: Ticket) -> TurnResult:
+    async def wait(self, handle: TurnHandle) -> TurnResult:
         """Wait for the result. Cancelling the task that waits stops the turn."""
         try:
-            return await asyncio.shield(ticket.result)
+            return await asyncio.shield(handle.result)
         except asyncio.CancelledError:
-            self._cancel_soon(ticket, "the caller was cancelled")
+            self._cancel_soon(handle, "the caller was cancelled")
             raise
 
-    def follow(self, ticket: Ticket) -> AsyncIterator[Chunk]:
+    def follow(self, handle: TurnHandle) -> AsyncIterator[Chunk]:
         """The chunks of a turn as they become durable. Leaving the iteration stops the turn."""
         reason = "the reader left the stream"
-        return follow(ticket, partial(self.cancel, ticket.record.request_id, reason))
+        return follow(handle, partial(self.cancel, handle.record.request_id, reason))
 
     async def cancel(self, request_id: str, reason: str) -> bool:
         """Stop a turn: recorded first, so that a crash does not revive it."""
         return await run_to_the_end(self._cancel(request_id, reason))
 
     async def _cancel(self, request_id: str, reason: str) -> bool:
-        ticket, owner = self.line.find(request_id), self.parts.owner
+        handle, owner = self.line.find(request_id), self.parts.owner
         try:
-            if ticket is None and await self.find(request_id) is None:
+            if handle is None and await self.find(request_id) is None:
                 return False  # there is nothing to write down, and maybe no agent yet
             stopped = await self.parts.commits.run(
                 owner, lambda tx: request_cancel(tx, owner.agent_id, request_id, reason)
             )
         except StoreUnavailableError:  # it stops all the same, and its end is stored when it can be
-            stopped = ticket is not None
+            stopped = handle is not None
         crash_here("c16")
-        if ticket is not None:
-            self._abort(ticket, reason)
+        if handle is not None:
+            self._abort(handle, reason)
         return stopped
 
-    def _abort(self, ticket: Ticket, reason: str) -> None:
-        ticket.controller.abort(reason)
+    def _abort(self, handle: TurnHandle, reason: str) -> None:
+        handle.controller.abort(reason)
         self.line.wake()  # it may be waiting for its time
 
     async def cancel_running(self, reason: str) -> bool:
@@ -240,16 +240,16 @@ class Turns:
         # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
         # nobody can wait for them: they come when this turn has left its slot.
         if stale and not is_inside_turn(self.parts.owner.agent_id):
-            await asyncio.wait([ticket.result for ticket in stale])
+            await asyncio.wait([handle.result for handle in stale])
 
-    async def _next_generation(self, *, forget: bool) -> list[Ticket]:
+    async def _next_generation(self, *, forget: bool) -> list[TurnHandle]:
         """Stores the new generation and stops what is of an older one."""
         running = None if self.running is None else self.running.log
         generation = await next_generation(self.parts, running, forget=forget)
         self.line.generation = max(self.line.generation, generation)
-        stale = [t for t in self.line.tickets() if t.record.generation < generation]
-        for ticket in stale:
-            self._abort(ticket, "cleared")
+        stale = [t for t in self.line.handles() if t.record.generation < generation]
+        for handle in stale:
+            self._abort(handle, "cleared")
         if forget:
             self._forgotten = generation
             await erase_traces(self.parts)
@@ -268,7 +268,7 @@ class Turns:
             if record.attempt > 0:
                 self.parts.audience.recovering(record.request_id)
             self.parts.audience.accepted(record)
-            self.line.put(Ticket(record))
+            self.line.put(TurnHandle(record))
         self.line.wake()
 
     # Questions
@@ -286,14 +286,14 @@ class Turns:
         """Whether a call waits for a client or a person."""
         return await waits_for_outside(self.parts, self.running)
 
-    def tickets(self) -> list[Ticket]:
+    def handles(self) -> list[TurnHandle]:
         """The turn that runs and those that wait, in order."""
-        return self.line.tickets()
+        return self.line.handles()
 
     @property
     def busy(self) -> bool:
         """Whether a turn runs or waits."""
-        return bool(self.line.tickets())
+        return bool(self.line.handles())
 
     async def wait_until_idle(self) -> None:
         """Until no turn runs and none waits."""
@@ -302,20 +302,20 @@ class Turns:
     def close(self) -> None:
         """Accept nothing more, and free whoever waits: unsettled turns go on at the next start."""
         self._closed = True
-        for ticket in self.line.tickets():
-            if not ticket.result.done():
-                ticket.result.set_exception(
+        for handle in self.line.handles():
+            if not handle.result.done():
+                handle.result.set_exception(
                     HostClosedError("The app stopped; the turn goes on at its next start.")
                 )
-                ticket.result.exception()  # seen: nobody may be waiting
+                handle.result.exception()  # seen: nobody may be waiting
 
     # The slot
 
-    async def _run(self, ticket: Ticket) -> None:
+    async def _run(self, handle: TurnHandle) -> None:
         record = msgspec.structs.replace(
-            ticket.record, message_id=ticket.record.message_id or new_id()
+            handle.record, message_id=handle.record.message_id or new_id()
         )
-        turn = RunningTurn(record, self.parts, ticket.controller.signal, ticket.tools)
+        turn = RunningTurn(record, self.parts, handle.controller.signal, handle.tools)
         self.running = turn
         began = self.parts.clock.monotonic()
         facts = {
@@ -326,9 +326,9 @@ class Turns:
         }
         self.parts.bus.emit("chat:turn:start", **facts)
         try:
-            outcome = await run_turn(ticket, turn)
+            outcome = await run_turn(handle, turn)
         except Exception as error:  # noqa: BLE001 - the queue goes on, and nobody waits for ever
-            await self._fail(ticket, record, error)
+            await self._fail(handle, record, error)
             return
         finally:
             self.running = None
@@ -341,55 +341,55 @@ class Turns:
         )
         if outcome.continuation is not None:
             origin, self._continuation_origin = self._continuation_origin, None
-            await self._line_up(Ticket(outcome.continuation), origin)
-        self.tasks.spawn(self._finish(ticket, outcome), name="notify")
+            await self._line_up(TurnHandle(outcome.continuation), origin)
+        self.tasks.spawn(self._finish(handle, outcome), name="notify")
 
-    async def _fail(self, ticket: Ticket, record: TurnRecord, error: Exception) -> None:
+    async def _fail(self, handle: TurnHandle, record: TurnRecord, error: Exception) -> None:
         """A defect of ours: the turn ends, for nothing may run on that clients heard the end of."""
         log.critical("a turn broke", exc_info=error, extra={"action": "turn"})
         told = msgspec.structs.replace(record, status="error", error=repr(error))
         await end_broken(self.parts, told)
         await announce_end(self.parts, told, SAFE_ERROR)
-        if not ticket.result.done():
-            ticket.result.set_exception(error)
-            ticket.result.exception()  # seen: nobody may be waiting
+        if not handle.result.done():
+            handle.result.set_exception(error)
+            handle.result.exception()  # seen: nobody may be waiting
 
-    async def _finish(self, ticket: Ticket, outcome: TurnOutcome) -> None:
+    async def _finish(self, handle: TurnHandle, outcome: TurnOutcome) -> None:
         """After the slot: hooks, then whoever waits."""
-        ticket.outcome = outcome
+        handle.outcome = outcome
         try:
-            await notify(self.parts, outcome, depth=ticket.depth)
+            await notify(self.parts, outcome, depth=handle.depth)
         finally:
             self.changes.tell()
-            if not ticket.result.done():
-                ticket.result.set_result(result_of(outcome))
+            if not handle.result.done():
+                handle.result.set_result(result_of(outcome))
 
-    async def _skip(self, ticket: Ticket) -> None:
+    async def _skip(self, handle: TurnHandle) -> None:
         """A turn of an older generation ends without running; its requester hears the end."""
-        erase = ticket.record.generation < self._forgotten
+        erase = handle.record.generation < self._forgotten
         await end_without_answer(
-            self.parts, lambda tx: skip_stale(tx, self.parts, ticket.record, erase=erase)
+            self.parts, lambda tx: skip_stale(tx, self.parts, handle.record, erase=erase)
         )
-        await self._end_unrun(ticket, "cleared")
+        await self._end_unrun(handle, "cleared")
 
-    async def _end_unrun(self, ticket: Ticket, reason: str) -> None:
-        record = msgspec.structs.replace(ticket.record, status="skipped", stop_reason=reason)
+    async def _end_unrun(self, handle: TurnHandle, reason: str) -> None:
+        record = msgspec.structs.replace(handle.record, status="skipped", stop_reason=reason)
         await announce_end(self.parts, record)
-        if ticket.ended is None:  # it had left the line already
-            ticket.tell_end(record)
+        if handle.ended is None:  # it had left the line already
+            handle.tell_end(record)
         message: UIMessage = {"id": record.message_id or "", "role": "assistant", "parts": []}
-        if not ticket.result.done():
-            ticket.result.set_result(result_of(TurnOutcome(record=record, message=message)))
+        if not handle.result.done():
+            handle.result.set_result(result_of(TurnOutcome(record=record, message=message)))
 
-    def _pause_before(self, ticket: Ticket) -> float:
+    def _pause_before(self, handle: TurnHandle) -> float:
         """How long a debounced turn must still wait; one that was stopped waits for nothing."""
-        record = ticket.record
-        over = ticket.controller.signal.aborted or record.generation != self.line.generation
-        return 0.0 if over else ticket.pause(self.parts.clock)
+        record = handle.record
+        over = handle.controller.signal.aborted or record.generation != self.line.generation
+        return 0.0 if over else handle.pause(self.parts.clock)
 
-    def _cancel_soon(self, ticket: Ticket, reason: str) -> None:
-        self._abort(ticket, reason)
-        self.tasks.spawn(self.cancel(ticket.record.request_id, reason), name="cancel")
+    def _cancel_soon(self, handle: TurnHandle, reason: str) -> None:
+        self._abort(handle, reason)
+        self.tasks.spawn(self.cancel(handle.record.request_id, reason), name="cancel")
 
     async def find_ended(self, request_id: str) -> EndedTurn | None:
         """A turn that has ended, with what is kept of its stream."""

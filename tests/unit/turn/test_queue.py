@@ -9,7 +9,7 @@ import pytest
 
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.line.line import TurnLine
 
 
@@ -23,7 +23,7 @@ class Line:
         self.failing: dict[str, BaseException] = {}
         self.queue = TurnLine(run=self._run, stale=self._stale, tasks=self.tasks, generation=0)
 
-    def put(self, name: str, *, generation: int = 0, wait: bool = False) -> Ticket:
+    def put(self, name: str, *, generation: int = 0, wait: bool = False) -> TurnHandle:
         if wait:
             self.gates[name] = asyncio.Event()
         record = TurnRecord(
@@ -33,13 +33,13 @@ class Line:
             status="accepted",
             generation=generation,
         )
-        ticket = Ticket(record)
-        self.queue.put(ticket)
+        handle = TurnHandle(record)
+        self.queue.put(handle)
         self.queue.wake()
-        return ticket
+        return handle
 
-    async def _run(self, ticket: Ticket) -> None:
-        name = ticket.record.request_id
+    async def _run(self, handle: TurnHandle) -> None:
+        name = handle.record.request_id
         self.log.append(f"{name} begins")
         if name in self.gates:
             await self.gates[name].wait()
@@ -47,8 +47,8 @@ class Line:
             raise self.failing[name]
         self.log.append(f"{name} ends")
 
-    async def _stale(self, ticket: Ticket) -> None:
-        self.log.append(f"{ticket.record.request_id} is stale")
+    async def _stale(self, handle: TurnHandle) -> None:
+        self.log.append(f"{handle.record.request_id} is stale")
 
 
 @pytest.fixture
@@ -80,11 +80,11 @@ async def test_what_waits_from_an_older_generation_is_stale(line: Line):
     assert line.log == ["a begins", "a ends", "b is stale", "c begins", "c ends"]
 
 
-async def test_tickets_are_the_running_one_and_those_that_wait(line: Line):
+async def test_handles_are_the_running_one_and_those_that_wait(line: Line):
     line.put("a", wait=True)
     line.put("b")
     await asyncio.sleep(0)
-    assert [t.record.request_id for t in line.queue.tickets()] == ["a", "b"]
+    assert [t.record.request_id for t in line.queue.handles()] == ["a", "b"]
     assert line.queue.active is line.queue.find("a")
     assert line.queue.find("b") is not None
     assert line.queue.find("zzz") is None
@@ -99,7 +99,7 @@ async def test_an_idle_queue_runs_what_comes_later(line: Line):
     assert line.log[-1] == "b ends"
 
 
-async def test_a_ticket_put_while_the_last_one_ends_is_not_forgotten(line: Line):
+async def test_a_handle_put_while_the_last_one_ends_is_not_forgotten(line: Line):
     line.put("a")
     while "a ends" not in line.log:
         await asyncio.sleep(0)
@@ -108,7 +108,7 @@ async def test_a_ticket_put_while_the_last_one_ends_is_not_forgotten(line: Line)
     assert line.log[-1] == "b ends"
 
 
-async def test_a_cancelled_ticket_of_a_stored_stop_is_aborted_from_the_start():
+async def test_a_cancelled_handle_of_a_stored_stop_is_aborted_from_the_start():
     record = TurnRecord(
         agent_id="a/x",
         request_id="t",
@@ -117,7 +117,7 @@ async def test_a_cancelled_ticket_of_a_stored_stop_is_aborted_from_the_start():
         generation=0,
         cancel_requested="stopped before the crash",
     )
-    assert Ticket(record).controller.signal.reason == "stopped before the crash"
+    assert TurnHandle(record).controller.signal.reason == "stopped before the crash"
 
 
 async def test_closing_the_owner_stops_the_worker_and_leaves_the_rest(line: Line):
@@ -126,7 +126,7 @@ async def test_closing_the_owner_stops_the_worker_and_leaves_the_rest(line: Line
     await asyncio.sleep(0)
     await line.tasks.close()
     assert line.log == ["a begins"]
-    assert [t.record.request_id for t in line.queue.tickets()] == ["b"]
+    assert [t.record.request_id for t in line.queue.handles()] == ["b"]
 
 
 async def test_3_1_a_turn_that_left_the_line_with_an_error_does_not_stop_it(line: Line):

@@ -13,7 +13,7 @@ from thinkwell.journal.boots import Boot, begin_boot, mark_steady, mark_stopped,
 from thinkwell.journal.budget import Incident
 from thinkwell.journal.turns import TurnRecord, insert_turn, start_attempt
 from thinkwell.store.sqlite import SqliteStore
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.line.suspects import Suspects
 
@@ -38,17 +38,17 @@ class Line:
         self.began: list[str] = []
         self.queues: dict[str, TurnLine] = {}
 
-    def put(self, agent: str) -> Ticket:
-        async def run(ticket: Ticket) -> None:
-            self.began.append(ticket.record.agent_id)
-            await ticket.result
+    def put(self, agent: str) -> TurnHandle:
+        async def run(handle: TurnHandle) -> None:
+            self.began.append(handle.record.agent_id)
+            await handle.result
 
         queue = self.queues[agent] = TurnLine(run=run, stale=run, tasks=self.tasks, generation=0)
         queue.suspects = self.suspects
-        ticket = Ticket(record(agent))
-        queue.put(ticket)
+        handle = TurnHandle(record(agent))
+        queue.put(handle)
         queue.wake()
-        return ticket
+        return handle
 
     async def moves(self) -> list[str]:
         """Who has begun when nothing moves any more."""

@@ -32,7 +32,7 @@ from thinkwell.turn.ask.chat_request import (
     explain_refusal,
 )
 from thinkwell.turn.ask.policy import read_policy
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest, HttpResponse
@@ -63,8 +63,8 @@ async def _accept(turns: Turns, asked: ChatRequest, asker: Asker) -> AsyncIterat
     accepted = await accept_chat(turns, policy, asked, asker)
     if accepted is None:
         raise Refusal(409, BUSY)
-    admission, ticket = accepted
-    return stream_again(turns, admission.record) if ticket is None else turn_stream(ticket)
+    admission, handle = accepted
+    return stream_again(turns, admission.record) if handle is None else turn_stream(handle)
 
 
 def _answer_to_go_on_with(asked: ChatRequest) -> UIMessage | None:
@@ -77,7 +77,7 @@ def _answer_to_go_on_with(asked: ChatRequest) -> UIMessage | None:
 
 async def stop_chat(turns: Turns, visit: Visit) -> HttpResponse:
     """Stop the turn that runs, or else the one that would run next."""
-    line = turns.tickets()
+    line = turns.handles()
     request_id = line[0].record.request_id if line else ""
     await demand_cancel(turns, request_id, asker_of(visit, "http-chat"))
     if line:
@@ -87,18 +87,18 @@ async def stop_chat(turns: Turns, visit: Visit) -> HttpResponse:
 
 def join_chat(turns: Turns) -> HttpResponse:
     """The stream of the turn that runs, from its start (14.5)."""
-    line = turns.tickets()
+    line = turns.handles()
     if not line:
         return HttpResponse(status=204)
-    ticket = line[0]
-    return stream_response(_whole_stream(turns, ticket))
+    handle = line[0]
+    return stream_response(_whole_stream(turns, handle))
 
 
-def _whole_stream(turns: Turns, ticket: Ticket) -> AsyncGenerator[bytes]:
+def _whole_stream(turns: Turns, handle: TurnHandle) -> AsyncGenerator[bytes]:
     """An answer from its start, for whoever has nothing of it."""
-    if ticket.record.continuation:
-        return joined_stream(turns, ticket)
-    return turn_stream(ticket)
+    if handle.record.continuation:
+        return joined_stream(turns, handle)
+    return turn_stream(handle)
 
 
 async def stream_again(turns: Turns, record: TurnRecord) -> AsyncGenerator[bytes]:
@@ -106,11 +106,11 @@ async def stream_again(turns: Turns, record: TurnRecord) -> AsyncGenerator[bytes
 
     For a client that does not know what became of its request and sends it once more.
     """
-    line = turns.tickets()
+    line = turns.handles()
     mine = (t for t in line if _writes(t, record))
-    ticket = next(mine, None)
-    if ticket is not None:
-        async for body in _whole_stream(turns, ticket):
+    handle = next(mine, None)
+    if handle is not None:
+        async for body in _whole_stream(turns, handle):
             yield body
         return
     ended = await turns.find(record.request_id) or record
@@ -119,9 +119,9 @@ async def stream_again(turns: Turns, record: TurnRecord) -> AsyncGenerator[bytes
     yield events([*chunks, *last_chunks(ended)]) + DONE
 
 
-def _writes(ticket: Ticket, record: TurnRecord) -> bool:
+def _writes(handle: TurnHandle, record: TurnRecord) -> bool:
     """Whether this turn is that one, or goes on with its answer."""
-    mine = ticket.record
+    mine = handle.record
     return mine.request_id == record.request_id or (
         mine.continuation and mine.message_id == record.message_id
     )
@@ -132,12 +132,12 @@ def stream_response(stream: AsyncIterator[bytes]) -> HttpResponse:
     return HttpResponse(content_type=STREAM_TYPE, headers=STREAM_HEADERS, stream=stream)
 
 
-async def turn_stream(ticket: Ticket) -> AsyncGenerator[bytes]:
+async def turn_stream(handle: TurnHandle) -> AsyncGenerator[bytes]:
     """A whole turn as events."""
-    async with aclosing(follow(ticket)) as batches:
+    async with aclosing(follow(handle)) as batches:
         async for bodies in batches:
             yield events(json.loads(body) for body in bodies) if bodies else STILL_HERE
-    yield events(last_chunks(end_of(ticket))) + DONE
+    yield events(last_chunks(end_of(handle))) + DONE
 
 
 async def _read(request: HttpRequest) -> ChatRequest:

@@ -33,7 +33,7 @@ from thinkwell.turn.ask.authority import demand
 from thinkwell.turn.ask.chat_request import Asker, ask_as_client, read_client_tools
 from thinkwell.turn.ask.client_answers import answer_as_client, demand_approved
 from thinkwell.turn.ask.forgery import report_copies
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http_body import Refusal
@@ -52,9 +52,9 @@ async def go_on(
     await _apply_outcomes(turns, {**copy, "parts": honest}, asked, asker)
     await _until_written(turns, copy["id"])
     async with turns.intake:  # the same request twice: the second finds the turn of the first
-        ticket = _turn_going_on(turns, copy["id"])
-        if ticket is not None:
-            return joined_stream(turns, ticket, copy)
+        handle = _turn_going_on(turns, copy["id"])
+        if handle is not None:
+            return joined_stream(turns, handle, copy)
         stored = await _newest_answer(turns, copy["id"])
         behind = count_steps(stored["parts"]) > count_steps(copy["parts"])
         if behind or _waits(stored):
@@ -64,28 +64,28 @@ async def go_on(
 
 
 async def joined_stream(
-    turns: Turns, ticket: Ticket, copy: UIMessage | None = None
+    turns: Turns, handle: TurnHandle, copy: UIMessage | None = None
 ) -> AsyncGenerator[bytes]:
     """A continuation as events, for a client with this copy of the answer, or with none."""
-    message_id = ticket.record.message_id or ""
+    message_id = handle.record.message_id or ""
     yield events([{"type": "start", "messageId": message_id}])
     begun = False
     known: dict[str, bool] = {}
-    async with aclosing(follow(ticket)) as batches:
+    async with aclosing(follow(handle)) as batches:
         async for bodies in batches:
             if not bodies:
                 yield STILL_HERE
                 continue
             if not begun:
                 stored = await turns.parts.session.get_message(message_id)
-                if _is_stored(turns, ticket):
+                if _is_stored(turns, handle):
                     continue  # the answer may hold what this stream would tell: see below
                 begun = True
                 known = {} if stored is None else calls_of(stored)
                 yield events(_news_for(copy, stored))
             chunks: list[Chunk] = [json.loads(body) for body in bodies]
             yield events(chunk for chunk in chunks if not says_again(chunk, known))
-    end = end_of(ticket)
+    end = end_of(handle)
     if not begun:  # it was over before anything could be told: the stored answer has it all
         yield events(_news_for(copy, await turns.parts.session.get_message(message_id)))
         yield events([{"type": "finish"}] if end.status == "completed" else [])
@@ -177,8 +177,8 @@ async def _until_written(turns: Turns, message_id: str) -> None:
                 await turns.changes.wait_beyond(seen)
 
 
-def _turn_going_on(turns: Turns, message_id: str) -> Ticket | None:
-    line = turns.tickets()
+def _turn_going_on(turns: Turns, message_id: str) -> TurnHandle | None:
+    line = turns.handles()
     mine = (t for t in line if t.record.continuation and t.record.message_id == message_id)
     return next(mine, None)
 
@@ -193,7 +193,7 @@ async def _newest_answer(turns: Turns, message_id: str) -> UIMessage:
     return stored
 
 
-async def _start(turns: Turns, message_id: str, asked: ChatRequest, asker: Asker) -> Ticket:
+async def _start(turns: Turns, message_id: str, asked: ChatRequest, asker: Asker) -> TurnHandle:
     """Every call has its result, and nobody has gone on yet: do it now."""
     subject = Subject(read_only=asker.read_only, request_id=asked.id, message_id=message_id)
     await demand(turns.parts.agent_ref, "send", asker.principal, subject)
@@ -206,10 +206,10 @@ async def _start(turns: Turns, message_id: str, asked: ChatRequest, asker: Asker
         principal=asker.principal,
         read_only=asker.read_only,
     )
-    _, ticket = await ask_as_client(turns, request, asker)
-    if ticket is None:
+    _, handle = await ask_as_client(turns, request, asker)
+    if handle is None:
         raise RuntimeError("a turn with a new id was known before")
-    return ticket
+    return handle
 
 
 def _waits(message: UIMessage) -> bool:
@@ -220,9 +220,9 @@ def _waits(message: UIMessage) -> bool:
     )
 
 
-def _is_stored(turns: Turns, ticket: Ticket) -> bool:
+def _is_stored(turns: Turns, handle: TurnHandle) -> bool:
     """Whether the end of the turn may be in what was just read from the store."""
     running = turns.running
-    if running is None or running.record.request_id != ticket.record.request_id:
+    if running is None or running.record.request_id != handle.record.request_id:
         return True
     return running.stored

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.turn.end.settle import SAFE_ERROR
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.tail import Tail, end_chunks
 
 KEEP_ALIVE = 15.0
@@ -17,7 +17,7 @@ SLICE = 256
 """Chunks that leave together at most."""
 
 
-async def follow(ticket: Ticket) -> AsyncGenerator[Sequence[str]]:
+async def follow(handle: TurnHandle) -> AsyncGenerator[Sequence[str]]:
     """The chunks of a turn, as JSON texts, from its start to its end.
 
     They come in the batches in which they became durable, long ones in slices, so that a slow
@@ -25,9 +25,9 @@ async def follow(ticket: Ticket) -> AsyncGenerator[Sequence[str]]:
     while.
     """
     told = 0
-    with Tail(ticket) as tail:
+    with Tail(handle) as tail:
         async for moved in tail.moves(KEEP_ALIVE):
-            fresh = ticket.written_from(told)
+            fresh = handle.written_from(told)
             told += len(fresh)
             for begin in range(0, len(fresh), SLICE):
                 yield fresh[begin : begin + SLICE]
@@ -40,9 +40,9 @@ def last_chunks(record: TurnRecord) -> list[Chunk]:
     return end_chunks(record.status, record.client_error or SAFE_ERROR)
 
 
-def end_of(ticket: Ticket) -> TurnRecord:
+def end_of(handle: TurnHandle) -> TurnRecord:
     """The row of a turn that has ended. Raises if its host stopped first: it goes on elsewhere."""
-    if ticket.ended is None:
-        ticket.result.result()
+    if handle.ended is None:
+        handle.result.result()
         raise RuntimeError("a turn has a result, but nobody was told its end")
-    return ticket.ended
+    return handle.ended

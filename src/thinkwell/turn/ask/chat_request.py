@@ -33,7 +33,7 @@ from thinkwell.turn.ask.authority import TooManyTurns, demand
 from thinkwell.turn.ask.forgery import report_copies
 from thinkwell.turn.ask.inputs import from_client
 from thinkwell.turn.ask.policy import Plan, Policy
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.transcript import Transcript
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.client_json import NOT_READ
@@ -77,7 +77,7 @@ def asker_of(visit: Visit, trigger: Trigger) -> Asker:
 
 async def accept_chat(
     turns: Turns, policy: Policy, asked: ChatRequest, asker: Asker
-) -> tuple[Admission, Ticket | None] | None:
+) -> tuple[Admission, TurnHandle | None] | None:
     """Accept the turn a client asks for; None if the policy drops it.
 
     Raises `ValueError` for messages that are none and `NotAllowed`; nothing is stored then.
@@ -105,7 +105,7 @@ async def accept_chat(
             body=asked.body or None,
             client_tools=read_client_tools(asked.client_tools),
             message_ids=sent.trailing,
-            supersedes=tuple(ticket.record for ticket in plan.supersedes),
+            supersedes=tuple(handle.record for handle in plan.supersedes),
             not_before=plan.not_before,
             steer=plan.steer,
             principal=asker.principal,
@@ -126,21 +126,21 @@ async def ask_as_client(
     asker: Asker,
     *,
     crossed: Callable[[], bool] = lambda: False,
-) -> tuple[Admission, Ticket | None]:
+) -> tuple[Admission, TurnHandle | None]:
     """Accept a client's turn, unless too many wait already. Raises `TooManyTurns`."""
     crowd, payer = turns.parts.crowd, asker.payer
-    if not crowd.has_room(payer, len(turns.tickets())):
+    if not crowd.has_room(payer, len(turns.handles())):
         raise TooManyTurns
     crowd.enter(payer)
-    ticket = None
+    handle = None
     try:
-        admission, ticket = await turns.ask(request, origin=asker.connection, crossed=crossed)
+        admission, handle = await turns.ask(request, origin=asker.connection, crossed=crossed)
     finally:
-        if ticket is None:
+        if handle is None:
             crowd.leave(payer)
         else:
-            ticket.result.add_done_callback(lambda _: crowd.leave(payer))
-    return admission, ticket
+            handle.result.add_done_callback(lambda _: crowd.leave(payer))
+    return admission, handle
 
 
 async def demand_send(
@@ -164,7 +164,7 @@ async def demand_send(
 
 async def demand_cancel(turns: Turns, request_id: str, asker: Asker) -> None:
     """Whether they may stop this turn. Raises `NotAllowed`."""
-    record = next((t.record for t in turns.tickets() if t.record.request_id == request_id), None)
+    record = next((t.record for t in turns.handles() if t.record.request_id == request_id), None)
     subject = Subject(
         read_only=asker.read_only,
         request_id=request_id or None,

@@ -15,7 +15,7 @@ import msgspec
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.principal import Principal
 from thinkwell.turn.ask.admission import CHAT_TRIGGERS
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 
 Strategy: TypeAlias = Literal["queue", "latest", "merge", "drop", "debounce", "steer"]
 STRATEGIES: tuple[Strategy, ...] = ("queue", "latest", "merge", "drop", "debounce", "steer")
@@ -34,7 +34,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What to do with an input."""
 
     drop: bool = False
-    supersedes: tuple[Ticket, ...] = ()
+    supersedes: tuple[TurnHandle, ...] = ()
     """Waiting turns whose place it takes; their messages come first."""
     not_before: float | None = None
     steer: bool = False
@@ -56,7 +56,7 @@ def read_policy(value: str | Mapping[str, Any]) -> Policy:
 
 
 def plan_intake(
-    policy: Policy, line: Sequence[Ticket], now: float, principal: Principal | None = None
+    policy: Policy, line: Sequence[TurnHandle], now: float, principal: Principal | None = None
 ) -> Plan:
     """Decide about an input that arrives while `line` is not empty.
 
@@ -78,18 +78,18 @@ def plan_intake(
             return Plan(supersedes=mine, not_before=now + policy.debounce)
 
 
-def _overlapping(line: Sequence[Ticket], principal: Principal | None) -> tuple[Ticket, ...]:
+def _overlapping(line: Sequence[TurnHandle], principal: Principal | None) -> tuple[TurnHandle, ...]:
     """Submits of a principal that came while another turn was there. A regenerate keeps its place.
 
     Nobody's question becomes part of somebody else's turn: it would run with their rights.
     """
     return tuple(
-        ticket
-        for place, ticket in enumerate(line)
-        if ticket.record.trigger in CHAT_TRIGGERS
-        and ticket.record.branch_from is None
-        and _same(ticket.record.principal, principal)
-        and (place > 0 or ticket.record.not_before is not None)
+        handle
+        for place, handle in enumerate(line)
+        if handle.record.trigger in CHAT_TRIGGERS
+        and handle.record.branch_from is None
+        and _same(handle.record.principal, principal)
+        and (place > 0 or handle.record.not_before is not None)
     )
 
 

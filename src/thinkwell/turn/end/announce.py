@@ -13,9 +13,9 @@ def announce_start(parts: Parts, record: TurnRecord, log: TurnLog) -> None:
     """A turn streams into `log` from now on."""
     parts.audience.started(record, log)
     parts.changes.tell()
-    ticket = parts.line.find(record.request_id)
-    if ticket is not None:
-        ticket.log_started(log)
+    handle = parts.line.find(record.request_id)
+    if handle is not None:
+        handle.log_started(log)
 
 
 async def announce_end(
@@ -23,7 +23,7 @@ async def announce_end(
 ) -> None:
     """A turn has ended, and that is stored. `answer` is the stored text of its answer."""
     await parts.audience.ended(record, error, answer)
-    ticket = parts.line.find(record.request_id)
-    if ticket is not None:
-        ticket.tell_end(record)
+    handle = parts.line.find(record.request_id)
+    if handle is not None:
+        handle.tell_end(record)
     parts.changes.tell()

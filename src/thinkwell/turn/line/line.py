@@ -15,12 +15,12 @@ from contextlib import suppress
 from contextvars import Context
 
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.line.suspects import Suspects
 
 log = logging.getLogger("thinkwell.turn")
 
-Runner = Callable[[Ticket], Awaitable[None]]
+Runner = Callable[[TurnHandle], Awaitable[None]]
 """Contract: does not raise; the slot is held while it runs."""
 
 
@@ -34,39 +34,39 @@ class TurnLine:
         stale: Runner,
         tasks: TaskOwner,
         generation: int,
-        pause: Callable[[Ticket], float] = lambda _: 0.0,
+        pause: Callable[[TurnHandle], float] = lambda _: 0.0,
     ) -> None:
         self._pause = pause
         self._moved = asyncio.Event()
         self._run = run
         self._stale = stale
         self._tasks = tasks
-        self._waiting: deque[Ticket] = deque()
+        self._waiting: deque[TurnHandle] = deque()
         self._worker: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
         self._idle.set()
         self.generation = generation
         self.suspects = Suspects()
         """Which turns must not run beside one another."""
-        self.active: Ticket | None = None
+        self.active: TurnHandle | None = None
         """The turn that holds the slot."""
 
-    def put(self, ticket: Ticket) -> None:
+    def put(self, handle: TurnHandle) -> None:
         """Take a place at the end of the line; to steer, before all that have not begun.
 
         It moves with the next `wake`.
         """
         place = len(self._waiting)
-        if ticket.record.steer:
+        if handle.record.steer:
             ahead = (t.record.steer or t.record.attempt > 0 for t in self._waiting)
             place = next((i for i, stays in enumerate(ahead) if not stays), place)
-        self._waiting.insert(place, ticket)
+        self._waiting.insert(place, handle)
         self._idle.clear()
 
-    def remove(self, ticket: Ticket) -> None:
+    def remove(self, handle: TurnHandle) -> None:
         """Leave the line without a turn."""
-        if ticket in self._waiting:
-            self._waiting.remove(ticket)
+        if handle in self._waiting:
+            self._waiting.remove(handle)
             self._moved.set()
 
     def wake(self) -> None:
@@ -76,30 +76,30 @@ class TurnLine:
             # A context of its own: whoever comes first may be inside a turn of another agent.
             self._worker = self._tasks.spawn(self._work(), name="turns", context=Context())
 
-    def tickets(self) -> list[Ticket]:
+    def handles(self) -> list[TurnHandle]:
         """The turn that runs and those that wait, in order."""
         active = [] if self.active is None else [self.active]
         return [*active, *self._waiting]
 
-    def find(self, request_id: str) -> Ticket | None:
+    def find(self, request_id: str) -> TurnHandle | None:
         """The running or waiting turn with that id."""
-        return next((t for t in self.tickets() if t.record.request_id == request_id), None)
+        return next((t for t in self.handles() if t.record.request_id == request_id), None)
 
     def steering_waits(self) -> bool:
         """Whether an input waits that the running turn must make room for (DESIGN §8.8)."""
-        return any(ticket.record.steer for ticket in self._waiting)
+        return any(handle.record.steer for handle in self._waiting)
 
     async def wait_until_idle(self) -> None:
         """Until no turn runs and none waits."""
         await self._idle.wait()
 
-    async def _must_wait(self, ticket: Ticket) -> bool:
+    async def _must_wait(self, handle: TurnHandle) -> bool:
         """Let a debounced turn wait for its time, a suspect for the one that runs, or either for a
         change in the line.
         """
-        pause = self._pause(ticket)
-        if not ticket.controller.signal.aborted:
-            pause = max(pause, self.suspects.pause_before(ticket.record, self.wake))
+        pause = self._pause(handle)
+        if not handle.controller.signal.aborted:
+            pause = max(pause, self.suspects.pause_before(handle.record, self.wake))
         if pause <= 0:
             return False
         self._moved.clear()
@@ -113,11 +113,11 @@ class TurnLine:
             while self._waiting:
                 if await self._must_wait(self._waiting[0]):
                     continue
-                ticket = self.active = self._waiting.popleft()
-                stale = ticket.record.generation != self.generation
+                handle = self.active = self._waiting.popleft()
+                stale = handle.record.generation != self.generation
                 try:
-                    with self.suspects.running(ticket.record):
-                        await (self._stale(ticket) if stale else self._run(ticket))
+                    with self.suspects.running(handle.record):
+                        await (self._stale(handle) if stale else self._run(handle))
                 except Exception:  # against the contract; those behind it must not wait for ever
                     log.exception("a turn left the line with an error", extra={"action": "queue"})
                 finally:

@@ -32,7 +32,7 @@ from thinkwell.turn.end.ending import (
     StageError,
     StalledError,
 )
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.places import keep_record
@@ -45,13 +45,13 @@ STALL_DELAY = 0.5
 LONGEST_PAUSE = 30.0
 
 
-async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
+async def begin(handle: TurnHandle, turn: RunningTurn) -> Ending | None:
     """Start or restart the turn. Returns an ending when there is nothing left to run."""
     record, signal = turn.record, turn.signal
     first = record.attempt == 0
     if first and record.trigger == "submission" and signal.aborted:
         return Aborted(signal.reason or "")  # withdrawn before its slot: nothing is written
-    if first and record.function_input and ticket.input_function is None:
+    if first and record.function_input and handle.input_function is None:
         return Skipped("caller_lost")
     if record.continuation and not await _take_up_answer(turn):
         return Skipped("superseded")
@@ -59,7 +59,7 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
     spent = await judge_attempts(turn)
     if spent is not None and finished is None:
         return Parked(spent)
-    messages = await _input_of(ticket, turn)
+    messages = await _input_of(handle, turn)
     stop = await _tell_start(turn, messages) if first else None
     try:
         turn.record = await turn.parts.commits.insist(
@@ -69,7 +69,7 @@ async def begin(ticket: Ticket, turn: RunningTurn) -> Ending | None:
         return Skipped("cleared")
     turn.input_applied = True
     turn.parts.session.remember(turn.written)
-    if ticket.crossed:
+    if handle.crossed:
         await turn.parts.audience.show_asker(turn.record.request_id)
     announce_start(turn.parts, turn.record, turn.log)
     crash_here("c2")
@@ -136,11 +136,11 @@ async def _take_up_answer(turn: RunningTurn) -> bool:
     return True
 
 
-async def _input_of(ticket: Ticket, turn: RunningTurn) -> tuple[UIMessage, ...]:
-    if ticket.input_function is None:
+async def _input_of(handle: TurnHandle, turn: RunningTurn) -> tuple[UIMessage, ...]:
+    if handle.input_function is None:
         return turn.record.input
     history = await turn.parts.session.get_history()
-    made = await call_user("the input function", ticket.input_function, history)
+    made = await call_user("the input function", handle.input_function, history)
     return tuple(check_message(message) for message in made)
 
 

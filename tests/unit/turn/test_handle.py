@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.turn.handle import Ticket
+from thinkwell.turn.handle import TurnHandle
 
 
 class Clock:
@@ -20,8 +20,8 @@ class Clock:
         return self.steady
 
 
-def ticket(not_before: float | None) -> Ticket:
-    return Ticket(
+def handle(not_before: float | None) -> TurnHandle:
+    return TurnHandle(
         TurnRecord(
             agent_id="a/x",
             request_id="q1",
@@ -34,13 +34,13 @@ def ticket(not_before: float | None) -> Ticket:
 
 
 async def test_a_turn_that_is_not_debounced_does_not_wait():
-    assert ticket(None).pause(Clock()) == 0.0
+    assert handle(None).pause(Clock()) == 0.0
 
 
 @pytest.mark.parametrize("jump", [-3600.0, 3600.0])
 async def test_a_clock_that_is_set_neither_delays_nor_hurries_it(jump: float):
     clock = Clock()
-    waiting = ticket(clock.wall + 2.0)
+    waiting = handle(clock.wall + 2.0)
     assert waiting.pause(clock) == pytest.approx(2.0)
     clock.wall += jump
     clock.steady += 1.5
