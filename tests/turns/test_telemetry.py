@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
 from tests.turns.configured import configured
+from thinkwell.features import telemetry
+from thinkwell.hooks.trace import TraceContext
 from thinkwell.testing import call, pause
-from thinkwell.turn.run import telemetry
 
 
 class FakeSpan:
@@ -95,3 +96,59 @@ class TestTelemetry:
         assert telemetry.get_tracer() is not None
         async with configured({"telemetry": {"enabled": True}}, [call("a")], "ok") as stage:
             assert (await stage.agent.run("hi")).status == "completed"
+
+
+class TestTrace:
+    """Whoever records spans otherwise adds a `trace` hook, as our own telemetry does."""
+
+    async def test_it_is_asked_for_each_span_and_knows_how_each_ended(self):
+        seen: list[tuple[str, Any]] = []
+
+        @contextmanager
+        def record(ctx: TraceContext) -> Iterator[None]:
+            yield
+            seen.append((ctx.kind, ctx.output))
+
+        async with configured({"telemetry": {"enabled": True}}, [call("a")], "ok") as stage:
+            stage.agent.add_hook("trace", record)
+            await stage.agent.run("hi")
+        assert seen == [("tool", "a"), ("step", ""), ("step", "ok"), ("turn", "ok")]
+
+    async def test_nobody_is_asked_in_a_turn_without_telemetry(self):
+        asked: list[Any] = []
+        async with configured(None, [call("a")], "ok") as stage:
+            stage.agent.add_hook("trace", asked.append)
+            await stage.agent.run("hi")
+        assert asked == []
+
+    @pytest.mark.parametrize("stage_of_life", ["asked", "entered", "left"])
+    async def test_what_it_raises_is_reported_and_changes_nothing(self, stage_of_life: str):
+        @contextmanager
+        def breaking(_: TraceContext) -> Iterator[None]:
+            if stage_of_life == "entered":
+                raise ValueError("entered")
+            yield
+            raise ValueError("left")
+
+        def record(ctx: TraceContext) -> Any:
+            if stage_of_life == "asked":
+                raise ValueError("asked")
+            return breaking(ctx)
+
+        async with configured({"telemetry": {"enabled": True}}, "ok") as stage:
+            stage.agent.add_hook("trace", record)
+            result = await stage.agent.run("hi")
+            reported = stage.fields("hook:error")
+        assert result.status == "completed"
+        assert [(e["event"], str(e["error"])) for e in reported] == [("trace", stage_of_life)] * 2
+
+    async def test_a_span_cannot_swallow_a_stop(self):
+        @contextmanager
+        def swallowing(_: TraceContext) -> Iterator[None]:
+            with suppress(BaseException):
+                yield
+
+        async with configured({"telemetry": {"enabled": True}}, [pause()]) as stage:
+            stage.agent.add_hook("trace", swallowing)
+            stage.agent.add_hook("on_chunk", lambda ctx: ctx.agent.cancel_chat())
+            assert (await stage.agent.run("hi")).status == "aborted"

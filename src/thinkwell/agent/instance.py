@@ -14,8 +14,9 @@ from typing import TypeVar
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.plugins import TrackedScopes
 from thinkwell.agent.think import Think
+from thinkwell.features import telemetry
 from thinkwell.hooks.contexts import ScopeContext
-from thinkwell.hooks.registry import HookRegistry
+from thinkwell.hooks.registry import TRACE, HookRegistry
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool, bind_tools
 
@@ -40,6 +41,7 @@ class Instance:
         self.agent = agent = new_instance(cls, name)
         self.own_tools: Mapping[str, Tool] = {**bind_tools(agent), **(tools or {})}
         self.hooks = agent._registry = HookRegistry(agent, Think)  # pyright: ignore[reportPrivateUsage]
+        self.hooks.add(TRACE, telemetry.span)
         self.scopes = agent.scopes = TrackedScopes(
             reserved=lambda: self.own_tools,
             on_register=lambda scope: self._scope_changed("on_scope_register", scope),

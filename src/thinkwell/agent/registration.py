@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Literal, TypeVar, overload
 
 from thinkwell.agent.plugins import tracked
@@ -26,6 +27,7 @@ from thinkwell.hooks.contexts import (
     TurnStartContext,
 )
 from thinkwell.hooks.registry import HookRegistry
+from thinkwell.hooks.trace import TraceContext
 
 C = TypeVar("C")
 Taking = Callable[[C], Any]
@@ -179,6 +181,15 @@ class Registration:
         self,
         event: Literal["on_scope_register", "on_scope_unregister"],
         call: Taking[ScopeContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["trace"],
+        call: Callable[[TraceContext], AbstractContextManager[Any] | None],
         *,
         name: str | None = None,
         timeout: float | None = None,

@@ -39,6 +39,8 @@ INTERCEPTORS: Final = (
 )
 """Moments at which hooks may change what happens next by what they return."""
 EVENTS: Final = (*OBSERVERS, *INTERCEPTORS)
+TRACE: Final = "trace"
+"""Stands around turns, steps and tool calls; see `trace.py`. No method of a class: it is added."""
 ALIASES: Final = {
     "on_chat_start": "on_turn_start",
     "pre_request": "before_step",
@@ -73,7 +75,7 @@ class HookRegistry:
     """The hooks of one activation."""
 
     def __init__(self, owner: object, base: type) -> None:
-        self._hooks: dict[str, tuple[Hook, ...]] = dict.fromkeys(EVENTS, ())
+        self._hooks: dict[str, tuple[Hook, ...]] = dict.fromkeys((*EVENTS, TRACE), ())
         self._watch: Watch | None = None
         for event in EVENTS:
             if getattr(type(owner), event) is not getattr(base, event):
@@ -123,8 +125,8 @@ class HookRegistry:
 def canonical_event(name: str) -> str:
     """The event a name or alias stands for. Raises `ValueError` for any other."""
     event = ALIASES.get(name, name)
-    if event not in EVENTS:
-        known = ", ".join((*EVENTS, *ALIASES))
+    if event not in EVENTS and event != TRACE:
+        known = ", ".join((*EVENTS, TRACE, *ALIASES))
         raise ValueError(f"There is no hook event {name!r}. Events are: {known}.")
     return event
 

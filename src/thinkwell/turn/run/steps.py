@@ -35,9 +35,9 @@ from thinkwell.turn.run.resume import (
     stop_reason_of,
 )
 from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.spans import step_span
 from thinkwell.turn.run.step import Step, prepare_step, step_tools
 from thinkwell.turn.run.step_result import finish_to_json, step_blocks, step_messages, step_result
-from thinkwell.turn.run.telemetry import step_span
 from thinkwell.turn.run.tool_calls import run_tool_calls
 
 

@@ -41,8 +41,8 @@ from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
 from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.spans import tool_span
 from thinkwell.turn.run.step import Step
-from thinkwell.turn.run.telemetry import tool_span
 from thinkwell.turn.run.tool_policy import (
     Ready,
     Settled,

@@ -32,8 +32,8 @@ from thinkwell.turn.run.attend import attend
 from thinkwell.turn.run.begin import begin, begin_again
 from thinkwell.turn.run.places import at
 from thinkwell.turn.run.running import RunningTurn, current_turn
+from thinkwell.turn.run.spans import turn_span
 from thinkwell.turn.run.steps import run_steps
-from thinkwell.turn.run.telemetry import turn_span
 from thinkwell.turn.run.watch import limited
 
 
