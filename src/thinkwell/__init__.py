@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from thinkwell.hooks.registry import hook
     from thinkwell.host.inline import create_agent
+    from thinkwell.journal.submission import Submission
     from thinkwell.messages.message import UIMessage
     from thinkwell.models.base import Model
     from thinkwell.server.app import App
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from thinkwell.tools.stopping import has_tool_call, step_count_is
     from thinkwell.tools.tool import Tool, tool
     from thinkwell.turn.end.ending import TurnResult
-    from thinkwell.turn.info import Submission, TurnInfo
+    from thinkwell.turn.info import TurnInfo
     from thinkwell.wire.http import HttpRequest, HttpResponse
 
 _HOMES = {
@@ -84,7 +85,7 @@ _HOMES = {
     "StepContext": "hooks.contexts",
     "StepFinishContext": "hooks.contexts",
     "Subject": "core.authority",
-    "Submission": "turn.info",
+    "Submission": "journal.submission",
     "Substitute": "hooks.answers",
     "Think": "agent.think",
     "ThinkwellError": "core.errors",

@@ -31,6 +31,7 @@ from thinkwell.core.errors import AbortedError, TurnError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import CallInfo, MessageContext
+from thinkwell.journal.submission import Submission
 from thinkwell.journal.turns import Trigger
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.tools.context import ToolContext
@@ -39,7 +40,6 @@ from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
 from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction, TurnHandle
-from thinkwell.turn.info import Submission
 from thinkwell.turn.tail import Tail
 from thinkwell.turn.turns import Turns
 

@@ -33,6 +33,7 @@ from thinkwell.agent.plugins import Cleanup, use
 from thinkwell.agent.registration import Registration
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
+from thinkwell.journal.submission import Submission
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import AUTO, Parent
@@ -44,7 +45,7 @@ from thinkwell.turn.ask.answers import approval_answer, result_answer
 from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction
-from thinkwell.turn.info import Submission, TurnInfo
+from thinkwell.turn.info import TurnInfo
 from thinkwell.turn.tail import end_chunks
 from thinkwell.turn.turns import Turns
 

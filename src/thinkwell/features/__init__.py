@@ -1,1 +1,50 @@
-"""What an agent can beside its turns: one file or folder for each feature."""
+"""What an agent can beside its turns: one file or folder for each feature.
+
+Features of others are written with the names below; `docs/features.md` shows how.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thinkwell.hooks.feature import Client, Feature, JobHandler, Kit
+    from thinkwell.hooks.routes import Route, RouteRequest
+    from thinkwell.journal.storage import Storage
+    from thinkwell.turn.ask.authority import NotAllowed
+    from thinkwell.wire.http_body import Refusal
+
+_HOMES = {
+    "Client": "hooks.feature",
+    "Feature": "hooks.feature",
+    "JobHandler": "hooks.feature",
+    "Kit": "hooks.feature",
+    "NotAllowed": "turn.ask.authority",
+    "Refusal": "wire.http_body",
+    "Route": "hooks.routes",
+    "RouteRequest": "hooks.routes",
+    "Storage": "journal.storage",
+}
+
+__all__ = [
+    "Client",
+    "Feature",
+    "JobHandler",
+    "Kit",
+    "NotAllowed",
+    "Refusal",
+    "Route",
+    "RouteRequest",
+    "Storage",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'thinkwell.features' has no attribute {name!r}")
+    value = getattr(import_module(f"thinkwell.{home}"), name)
+    globals()[name] = value
+    return value

@@ -10,17 +10,6 @@ from thinkwell.journal.turns import TurnRecord, TurnStatus
 from thinkwell.messages.usage import Usage
 
 
-class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """What `submit` returns."""
-
-    request_id: str
-    """The turn's id."""
-    status: TurnStatus
-    """How it stands now."""
-    accepted: bool
-    """False if it had been submitted before."""
-
-
 class TurnInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A view of a turn's row."""
 

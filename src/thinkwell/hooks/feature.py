@@ -1,0 +1,210 @@
+"""The seat of a feature: `Feature`, what it may bring, and `Kit`, all it gets (DESIGN §3).
+
+A feature brings an agent tools, lines of the prompt, hooks, calls, routes, jobs, frames and rows of
+its own, in one object. Ours and those of others sit on the same seat.
+
+What stands in `features = [...]` is a template: every agent that wakes gets a copy of its own
+(`copy.copy`), with `kit` set, as `agent.<name>`. Settings go into `__init__`; what belongs to one
+agent is made in `on_boot`, or all agents would share it. `seats.py` binds and asks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from thinkwell.core.authority import Action, Subject
+from thinkwell.core.bus import EventBus
+from thinkwell.core.clock import Clock
+from thinkwell.core.principal import Principal
+from thinkwell.hooks.contexts import HookContext
+from thinkwell.hooks.routes import Route
+from thinkwell.journal.storage import Storage
+from thinkwell.journal.submission import Submission
+from thinkwell.messages.message import UIMessage
+from thinkwell.models.resolve import ModelPool
+from thinkwell.session.session import Session
+from thinkwell.tools.tool import Tool
+from thinkwell.wire.frames import ChatRequest
+from thinkwell.wire.http import HttpRequest
+
+JobHandler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
+"""Does a job: `handler(payload, ctx)`. Contract: at least once, so the same payload may come again;
+beside turns; a raise is tried again later.
+"""
+
+
+class Client(Protocol):
+    """Somebody outside who asks for something: a `Connection`, or a `RouteRequest`."""
+
+    @property
+    def request(self) -> HttpRequest:
+        """The request, or the one that opened the connection."""
+        ...
+
+    @property
+    def principal(self) -> Principal | None:
+        """Who it is, as the app's `auth` said."""
+        ...
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it may only look."""
+        ...
+
+
+class Kit(Protocol):
+    """All that a feature gets of the agent it belongs to.
+
+    What is done without `by` is trusted like the agent's own code. With `by` it is that client's
+    act: `authorize` is asked, limits hold, and a refusal raises `NotAllowed`, which calls and
+    routes turn into an answer.
+    """
+
+    @property
+    def agent(self) -> Any:
+        """The agent."""
+        ...
+
+    @property
+    def storage(self) -> Storage:
+        """Values of this feature for this agent; they outlive the process."""
+        ...
+
+    @property
+    def session(self) -> Session:
+        """The message tree. Raises `TurnError` for an agent without chat."""
+        ...
+
+    @property
+    def events(self) -> EventBus:
+        """What happens inside, to hear and to tell."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """Where the time comes from."""
+        ...
+
+    @property
+    def models(self) -> ModelPool:
+        """Makes a model of what a user wrote as one: `kit.models.resolve("openai-chat:gpt-4o")`."""
+        ...
+
+    def agents(self, cls: type | str, name: str = "default") -> Any:
+        """A stub of another agent of the app, by class or by its name in URLs."""
+        ...
+
+    def broadcast(self, message: Any, *, without: Collection[str] = ()) -> None:
+        """Send text, or anything else as JSON, to all who are connected."""
+        ...
+
+    # Turns
+
+    async def admit(
+        self,
+        input: Any,
+        *,
+        by: Client | None = None,
+        request_id: str | None = None,
+        idempotency_key: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Submission:
+        """Accept a turn and return at once: it runs whatever happens. Read it with `tail`.
+
+        The same id or key again gives the first one, with `accepted=False`.
+        """
+        ...
+
+    def tail(self, request_id: str, start: int = 0) -> AsyncIterator[Any]:
+        """Follow a turn, running or ended, from a chunk on. Leaving stops nothing."""
+        ...
+
+    # Jobs
+
+    async def enqueue(self, job: str, payload: Any = None, **options: Any) -> str:
+        """Have one of this feature's jobs done, now or later; the job's id."""
+        ...
+
+    # What a client does
+
+    async def send(self, asked: ChatRequest, by: Client) -> Submission | None:
+        """A chat request with the client's whole list; None if the agent's policy drops it.
+
+        Raises `ValueError` for messages that are none; nothing is stored then.
+        """
+        ...
+
+    async def answer(self, tool_call_id: str, by: Client, **answer: Any) -> bool:
+        """A tool's result (`output=` or `error=`), or a decision (`approved=`, `reason=`).
+
+        False if nothing waited for it.
+        """
+        ...
+
+    async def cancel(
+        self, request_id: str, by: Client, reason: str = "stopped by the user"
+    ) -> bool:
+        """Stop a turn that runs or waits. False if it does neither."""
+        ...
+
+    async def transcript(self) -> list[UIMessage]:
+        """What every client should show: the active path, then what waits."""
+        ...
+
+    async def authorize(self, action: Action, by: Client, subject: Subject | None = None) -> None:
+        """Ask the agent whether a client may do this. Raises `NotAllowed`."""
+        ...
+
+
+class Feature:
+    """Something an agent can do. Subclass it, name it, override what you need.
+
+    A raise in `on_boot` keeps the agent from waking, one in `tools` or `prompt` fails the turn; the
+    error names the feature. What `greet`, `on_clear`, `on_delete` and `on_close` raise is logged.
+    """
+
+    name: ClassVar[str]
+    """Its namespace: the feature `notes` is `agent.notes`."""
+    kit: Kit
+    """Set before `on_boot`."""
+
+    async def on_boot(self, kit: Kit) -> None:
+        """The agent wakes. Called before `on_start`: read stored values here."""
+
+    def tools(self, turn: HookContext) -> Mapping[str, Tool | Callable[..., Any]]:  # noqa: ARG002 - for overriding methods
+        """Tools to offer in this turn, by name. Called once per attempt; must not block."""
+        return {}
+
+    def prompt(self, turn: HookContext) -> str | None:  # noqa: ARG002
+        """Its lines in the part of the system prompt that says what the agent can do."""
+        return None
+
+    def hooks(self) -> Mapping[str, Callable[..., Any]]:
+        """Hooks by event, called after the class's own. Asked once, before `on_boot`."""
+        return {}
+
+    def calls(self) -> Mapping[str, Callable[..., Any]]:
+        """What clients may call, by the name they use. `@rpc` on a method says how."""
+        return {}
+
+    def routes(self) -> Sequence[Route]:
+        """HTTP below the agent's address."""
+        return ()
+
+    def jobs(self) -> Mapping[str, JobHandler]:
+        """What `kit.enqueue` can have done, by name."""
+        return {}
+
+    def greet(self, connection: Any) -> Sequence[str]:  # noqa: ARG002
+        """Frames for a client that connects, after identity and state."""
+        return ()
+
+    async def on_clear(self) -> None:
+        """The conversation is being forgotten. Stored values stay unless they are deleted here."""
+
+    async def on_delete(self) -> None:
+        """The agent is being deleted. Its stored values go by themselves."""
+
+    async def on_close(self) -> None:
+        """The agent goes to sleep, or the app stops."""

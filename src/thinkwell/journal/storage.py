@@ -1,0 +1,90 @@
+"""Values that an agent or one of its features keeps: JSON under a key, outside the conversation.
+
+Every owner has its own keys: the agent's code writes as `agent`, a feature under its name. A clear
+leaves them; what belongs to the conversation is deleted in `on_clear`. Deleting the agent deletes
+them.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from thinkwell.core import json
+from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.together import as_one_commit, write_soon
+from thinkwell.journal.turn_log import Owner
+from thinkwell.store.base import Store, Transaction
+
+AGENT = "agent"
+"""The owner of what an agent's own code keeps."""
+LONGEST_KEY = 512
+LARGEST_VALUE = 1_000_000
+"""Bytes of one value as JSON: it is written while everybody waits."""
+MOST_LISTED = 1000
+_LAST = "\U0010ffff"
+"""Sorts after every other character."""
+
+
+class Storage:
+    """The stored values of one owner. A value is anything JSON can hold."""
+
+    def __init__(self, store: Store, commits: GroupCommit, owner: Owner, owned_by: str) -> None:
+        self._store = store
+        self._commits = commits
+        self._owner = owner
+        self._place = {"agent": owner.agent_id, "owner": owned_by}
+
+    async def get(self, key: str, default: Any = None) -> Any:
+        """The value under a key, as a copy, or `default`."""
+        row = await self._store.fetch_one("get_stored", {**self._place, "key": key})
+        return default if row is None else json.loads(row["value"])
+
+    async def set(self, key: str, value: Any) -> None:
+        """Keep a value under a key. It is durable when this returns."""
+        text = _checked(key, value)
+        params = {**self._place, "key": key, "value": text}
+
+        async def write(tx: Transaction) -> None:
+            await tx.execute("set_stored", params)
+
+        await write_soon(self._commits, self._owner, write)
+
+    async def delete(self, key: str) -> None:
+        """Forget a key; nothing happens if there is none."""
+        params = {**self._place, "key": key}
+
+        async def write(tx: Transaction) -> None:
+            await tx.execute("delete_stored", params)
+
+        await write_soon(self._commits, self._owner, write)
+
+    async def list(
+        self, prefix: str = "", *, after: str = "", limit: int = MOST_LISTED
+    ) -> dict[str, Any]:
+        """Keys with this beginning and their values, sorted by key, at most `limit`.
+
+        `after` the last key of a list goes on with the next ones.
+        """
+        bounds = {"prefix": prefix, "stop": prefix + _LAST, "after": after, "limit": limit}
+        rows = await self._store.fetch_all("list_stored", {**self._place, **bounds})
+        return {row["key"]: json.loads(row["value"]) for row in rows}
+
+    def together(self) -> AbstractAsyncContextManager[None]:
+        """`async with storage.together():` commits all that is written inside as one, at its end.
+
+        A block that raises writes nothing. Reads inside see what was there before.
+        """
+        return as_one_commit(self._commits, self._owner)
+
+
+def _checked(key: str, value: Any) -> str:
+    if not 1 <= len(key) <= LONGEST_KEY:
+        raise ValueError(f"A key has 1 to {LONGEST_KEY} characters; {key[:40]!r} does not.")
+    text = json.dumps(json.to_jsonable(value))
+    if len(text) > LARGEST_VALUE:
+        raise ValueError(
+            f"The value under {key!r} has {len(text)} bytes as JSON; at most {LARGEST_VALUE} fit. "
+            "Keep it in several keys, or in a file."
+        )
+    return text

@@ -1,0 +1,18 @@
+"""What whoever asks for a turn without waiting for it gets."""
+
+from __future__ import annotations
+
+import msgspec
+
+from thinkwell.journal.turns import TurnStatus
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """What `submit` returns."""
+
+    request_id: str
+    """The turn's id."""
+    status: TurnStatus
+    """How it stands now."""
+    accepted: bool
+    """False if it had been submitted before."""

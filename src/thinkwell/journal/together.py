@@ -1,0 +1,81 @@
+"""Several writes of an agent's own code as one commit.
+
+User code is never run inside a transaction: it may wait for anything (DESIGN §8.9). So a block of
+it collects what it wants to write, and all of it is committed when the block has ended; a block
+that raises writes nothing. Whoever has a transaction anyway (a clear) takes the collected writes
+into that one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import TypeAlias
+
+from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.turn_log import Owner
+from thinkwell.store.base import Transaction
+
+Write: TypeAlias = Callable[[Transaction], Awaitable[object]]
+
+
+class Together:
+    """What a block wants to write. Open until its end, and only for the task that runs it."""
+
+    def __init__(self, agent_id: str) -> None:
+        self.agent_id = agent_id
+        self.writes: list[Write] = []
+        self._task = asyncio.current_task()
+        self.open = True
+
+    def takes(self, agent_id: str) -> bool:
+        """Whether a write of this agent, made by the current code, belongs to the block.
+
+        A task that was started inside may go on after its end, so it writes for itself.
+        """
+        return self.open and self.agent_id == agent_id and self._task is asyncio.current_task()
+
+    async def write(self, tx: Transaction) -> None:
+        """Carry it all out, in the order it was asked for."""
+        for write in self.writes:
+            await write(tx)
+
+
+_current: ContextVar[Together | None] = ContextVar("together", default=None)
+
+
+@contextmanager
+def collecting(agent_id: str) -> Generator[Together]:
+    """What the block writes is collected; the caller carries it out. A block inside joins it."""
+    outer = _current.get()
+    if outer is not None and outer.takes(agent_id):
+        yield outer
+        return
+    together = Together(agent_id)
+    token = _current.set(together)
+    try:
+        yield together
+    finally:
+        together.open = False
+        _current.reset(token)
+
+
+@asynccontextmanager
+async def as_one_commit(commits: GroupCommit, owner: Owner) -> AsyncGenerator[None]:
+    """What the block writes is committed at its end; nothing of it, if it raises."""
+    outer = _current.get()
+    with collecting(owner.agent_id) as together:
+        yield
+    if together is not outer and together.writes:
+        await commits.run(owner, together.write)
+
+
+async def write_soon(commits: GroupCommit, owner: Owner, write: Write) -> None:
+    """Commit a write now, or with the block inside which this is called."""
+    together = _current.get()
+    if together is not None and together.takes(owner.agent_id):
+        together.writes.append(write)
+    else:
+        await commits.run(owner, write)
