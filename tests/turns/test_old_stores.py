@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from tests.fixtures.stores.agents import Keeper, Waiting
-from tests.turns.support import Client, Stage, part_of, running
+from tests.turns.support import Client, Stage, folded, part_of, running
 from tests.turns.test_rpc import result
 from thinkwell.core.ids import new_id
+from thinkwell.journal.reading import read_packed
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.store.sqlite import SqliteStore
 
@@ -95,6 +96,18 @@ async def test_the_turn_that_was_cut_goes_on_and_the_one_that_waited_follows(old
     assert text_of(answers[-1]) == "Then nothing."
     assert part_of(answers[-2], "pay-1")["output"] == "paid 5"
     assert runs == []
+
+
+async def test_the_stream_of_a_settled_turn_makes_the_message_it_made(old: Path):
+    messages, _ = contents(old, "keeper/x")
+    store = SqliteStore(old)  # no host: it would drop streams that are past their retention
+    await store.open()
+    try:
+        bodies = await read_packed(store, "keeper/x", "q3")
+    finally:
+        await store.close()
+    message = folded([json.loads(body) for body in bodies])
+    assert message in [stored["content"] for stored in messages]
 
 
 async def test_the_state_of_the_agent_is_there(old: Path):
