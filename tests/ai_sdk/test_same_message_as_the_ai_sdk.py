@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.unit.messages.helpers import fold_chunks
 from tests.unit.messages.strategies import make_stream
 from thinkwell.messages.chunks import Chunk, check_chunk
-from thinkwell.messages.fold import fold_chunks
 from thinkwell.messages.message import Part
 
 HERE = Path(__file__).parent

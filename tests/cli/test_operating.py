@@ -290,7 +290,7 @@ class TestTheSocket:
         await control.close()
         await host.stop()
         with ReadOnlySqlite(tmp_path / "x.db") as left:
-            assert left.fetch_all("list_agents", {"after": "", "limit": 5}) == []
+            assert left.fetch_all("all_agents", {}) == []
 
     async def test_a_stop_is_planned_even_if_the_program_just_ends(self, tmp_path: Path):
         host = Host([], SqliteStore(tmp_path / "x.db"))
@@ -330,7 +330,7 @@ class TestReading:
             left.unlink()
         (tmp_path / "x.db").chmod(0o400)
         with ReadOnlySqlite(tmp_path / "x.db") as database:
-            assert database.fetch_all("list_agents", {"after": "", "limit": 5}) == []
+            assert database.fetch_all("all_agents", {}) == []
 
     async def test_changes_nothing_while_a_process_writes(self, world: World):
         server = await world.start()

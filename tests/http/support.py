@@ -13,10 +13,10 @@ from typing import Any
 
 import aiohttp
 
+from tests.unit.messages.helpers import fold_chunks
 from tests.wire.serving import serving
 from thinkwell import App, Think, tool
 from thinkwell.core.errors import ModelError
-from thinkwell.messages.fold import fold_chunks
 from thinkwell.messages.message import UIMessage, user_message
 from thinkwell.testing import ScriptedModel
 from thinkwell.tools.tool import client_tool

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.messages.helpers import fold_chunks
 from tests.unit.messages.strategies import make_stream
 from thinkwell.features.http_chat.rebuild import (
     chunks_of,
@@ -16,7 +17,6 @@ from thinkwell.features.http_chat.rebuild import (
 )
 from thinkwell.features.http_chat.sse import events, legal_chunk
 from thinkwell.messages.chunks import check_chunk
-from thinkwell.messages.fold import fold_chunks
 from thinkwell.messages.message import UIMessage
 
 STEP: dict[str, Any] = {"type": "step-start"}

@@ -1,7 +1,7 @@
 """Long work in pieces, so that one client cannot hold up all agents.
 
-A generator does the work and yields wherever others may go first. `finish` runs it at once;
-`in_pieces` lets the event loop turn in between. The work itself stays free of asyncio.
+A generator does the work and yields wherever others may go first; `in_pieces` lets the event loop
+turn in between. The work itself stays free of asyncio.
 """
 
 from __future__ import annotations
@@ -12,15 +12,6 @@ from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 Pieces: TypeAlias = Generator[None, None, T]
-
-
-def finish(work: Pieces[T]) -> T:
-    """The result of the work, done at once."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
 
 
 async def in_pieces(work: Pieces[T]) -> T:

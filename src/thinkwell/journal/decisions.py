@@ -4,7 +4,7 @@ its effect, and one for every waiting call whose tool names somebody.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -84,24 +84,3 @@ async def named_approvers(
     if row is None:
         return None
     return Named(None if row["ids"] is None else tuple(json.loads(row["ids"])))
-
-
-async def decisions_of(reader: Reader, agent_id: str) -> list[Decision]:
-    """Every decision about calls of an agent, the first one first."""
-    rows = await reader.fetch_all("decisions_of", {"agent": agent_id})
-    return [_from_row(row) for row in rows]
-
-
-def _from_row(row: Any) -> Decision:
-    approved, principal = row["approved"], row["principal"]
-    return Decision(
-        turn=row["turn"],
-        message_id=row["message_id"],
-        tool_call_id=row["tool_call_id"],
-        tool_name=row["tool_name"],
-        action=row["action"],
-        approved=None if approved is None else bool(approved),
-        reason=row["reason"],
-        principal=None if principal is None else msgspec.convert(json.loads(principal), Principal),
-        by_client=bool(row["by_client"]),
-    )

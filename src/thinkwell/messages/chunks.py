@@ -144,16 +144,6 @@ def _check_values(chunk: Chunk, kind: str, known: dict[str, _Check]) -> str | No
     return None
 
 
-def text_delta(part_id: str, delta: str) -> Chunk:
-    """The next piece of an open text part."""
-    return {"type": "text-delta", "id": part_id, "delta": delta}
-
-
-def reasoning_delta(part_id: str, delta: str) -> Chunk:
-    """The next piece of an open reasoning part."""
-    return {"type": "reasoning-delta", "id": part_id, "delta": delta}
-
-
 def tool_output(tool_call_id: str, output: Any, *, preliminary: bool = False) -> Chunk:
     """The result of a tool call, or one that more will follow."""
     chunk: Chunk = {"type": "tool-output-available", "toolCallId": tool_call_id, "output": output}
@@ -165,3 +155,12 @@ def tool_output(tool_call_id: str, output: Any, *, preliminary: bool = False) ->
 def tool_error(tool_call_id: str, error_text: str) -> Chunk:
     """The failure of a tool call."""
     return {"type": "tool-output-error", "toolCallId": tool_call_id, "errorText": error_text}
+
+
+_OPENING = frozenset({"tool-input-start", "tool-input-available", "tool-input-error"})
+
+
+def opened_call(chunk: Chunk) -> str | None:
+    """The call a chunk makes known to whoever reads its stream from the start, or None (F20)."""
+    call_id = chunk.get("toolCallId")
+    return call_id if chunk.get("type") in _OPENING and isinstance(call_id, str) else None

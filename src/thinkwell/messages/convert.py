@@ -2,8 +2,8 @@
 
 One message at a time and depending on nothing else, so that the result can be cached by message
 id and version. An assistant message becomes one block per step: what was said and asked, then
-what came of the calls. Repair and shortening come first (`repair.py`, `truncate.py`); whoever
-assembles the request asks `incomplete_calls` when it wants to tell what was left out.
+what came of the calls. Repair and shortening come first (`repair.py`, `truncate.py`); a call that
+nothing came of yet is left out.
 
 Invariant: every call in the result is followed by its outcome in the next tool message.
 """
@@ -21,7 +21,6 @@ from thinkwell.messages.message import (
     normalize_input,
     text_of,
     tool_name,
-    tool_parts,
 )
 from thinkwell.messages.model_messages import (
     AssistantMessage,
@@ -52,14 +51,6 @@ def to_model_messages(message: UIMessage) -> tuple[ModelMessage, ...]:
     contents = (_text(part) or _file(part) for part in message["parts"])
     content = tuple(item for item in contents if item is not None)
     return (UserMessage(content),) if content else ()
-
-
-def incomplete_calls(message: UIMessage) -> tuple[str, ...]:
-    """The calls that `to_model_messages` leaves out, because nothing came of them yet."""
-    if message["role"] != "assistant":
-        return ()
-    calls = (part for part in tool_parts(message) if _result(part) is None)
-    return tuple(str(part.get("toolCallId", "")) for part in calls)
 
 
 def close_with_user(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:

@@ -14,7 +14,7 @@ Invariant: no tool part ever goes back to an earlier state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -302,14 +302,6 @@ class Fold:
         self._inputs = {call_id: self._inputs.get(call_id, []) for call_id in streaming}
         self._provisional &= calls.keys()
         self._calls = calls
-
-
-def fold_chunks(chunks: Iterable[Chunk], message_id: str) -> UIMessage:
-    """The assistant message a whole stream makes. Its id is the stream's own if that names one."""
-    fold = Fold({"id": message_id, "role": "assistant", "parts": []})
-    for chunk in chunks:
-        fold.apply(chunk)
-    return fold.message
 
 
 def _names_call(chunk: Chunk) -> bool:

@@ -6,7 +6,6 @@ same message must always give the same number. Providers report the real counts 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from thinkwell.core import json
@@ -30,12 +29,7 @@ def estimate_string_tokens(text: str) -> int:
     return max(by_length, -(-words * 13 // 10))
 
 
-def estimate_message_tokens(messages: Iterable[UIMessage]) -> int:
-    """The sum over messages."""
-    return sum(estimate_one_message_tokens(message) for message in messages)
-
-
-def estimate_one_message_tokens(message: UIMessage) -> int:
+def estimate_message_tokens(message: UIMessage) -> int:
     """The tokens of one message. What is stored beside its row."""
     return TOKENS_PER_MESSAGE + sum(_part_tokens(part) for part in message["parts"])
 

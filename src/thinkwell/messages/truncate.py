@@ -2,9 +2,8 @@
 
 Read-time only: copies are made, nothing stored changes. The border between old and recent moves
 in steps of four messages, so that what was sent last turn is sent again byte for byte and a
-provider's prefix cache stays warm (spec/03 §14). A caller that holds only the end of the path
-says with `first_index` where its window begins; the work is then that of the window. A caller
-with a cache asks `count_older` and keeps `truncate_message(...)` by message.
+provider's prefix cache stays warm (spec/03 §14). The caller asks `count_older` where the border
+is and keeps `truncate_message(...)` by message.
 """
 
 from __future__ import annotations
@@ -22,29 +21,6 @@ _STEP = 4
 def count_older(total: int, keep_recent: int = KEEP_RECENT) -> int:
     """How many messages of a path of `total` are old; at least `keep_recent` are not."""
     return max(0, total - keep_recent) // _STEP * _STEP
-
-
-def truncate_older_messages(
-    messages: list[UIMessage],
-    *,
-    first_index: int = 0,
-    keep_recent: int = KEEP_RECENT,
-    max_tool_output_chars: int = MAX_TOOL_OUTPUT_CHARS,
-    max_text_chars: int = MAX_TEXT_CHARS,
-) -> list[UIMessage]:
-    """The window with its old messages shortened; the same list when there is nothing to do."""
-    older = count_older(first_index + len(messages), keep_recent) - first_index
-    if older <= 0:
-        return messages
-    short = [
-        truncate_message(
-            message, max_tool_output_chars=max_tool_output_chars, max_text_chars=max_text_chars
-        )
-        for message in messages[:older]
-    ]
-    if all(a is b for a, b in zip(short, messages, strict=False)):
-        return messages
-    return short + messages[older:]
 
 
 def truncate_message(

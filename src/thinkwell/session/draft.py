@@ -14,7 +14,7 @@ from thinkwell.core.errors import ReservedIdError, SessionError
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.sanitize import sanitize_message
-from thinkwell.messages.tokens import estimate_one_message_tokens
+from thinkwell.messages.tokens import estimate_message_tokens
 
 RESERVED_PREFIXES = ("compaction_", "stub-")
 """Ids that begin like this belong to overlays and placeholders, never to stored messages."""
@@ -45,7 +45,7 @@ def make_draft(message: UIMessage) -> Draft:
         role=fitting["role"],
         content=encoded.decode(),
         bytes=len(encoded),
-        tokens=estimate_one_message_tokens(fitting),
+        tokens=estimate_message_tokens(fitting),
     )
 
 

@@ -48,11 +48,6 @@ def load_migrations() -> Sequence[Migration]:
     return tuple(migrations)
 
 
-def load_schema() -> str:
-    """The text of `schema.sql`: what all migrations together make."""
-    return files("thinkwell.store").joinpath("schema.sql").read_text(encoding="utf-8")
-
-
 def pending(migrations: Sequence[Migration], version: int, database: str) -> Sequence[Migration]:
     """What a database at `version` still needs. Raises `SchemaTooNewError` if it is ahead of us."""
     newest = migrations[-1].version if migrations else 0

@@ -34,10 +34,3 @@ def database_file(url: str) -> Path | None:
     if path == rest or not path or path.endswith("/"):
         raise ConfigurationError(f"{url!r} does not name a database file. {_FORMS}")
     return Path(path)
-
-
-async def open_store(url: str, *, durability: Durability = "process") -> Store:
-    """The store a URL names, opened: locked and with its schema up to date."""
-    store = store_from_url(url, durability=durability)
-    await store.open()
-    return store

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.pieces import Pieces, finish
+from thinkwell.core.pieces import Pieces
 
 T = TypeVar("T")
 
@@ -120,13 +120,9 @@ _seen = msgspec.json.Decoder(_Seen)
 _states = msgspec.json.Decoder(list[_PartState])
 
 
-def parse_client_json(text: str | bytes) -> Any:
-    """JSON data that a client sent. Raises `ValueError` or `RecursionError`."""
-    return finish(parse_in_pieces(text))
-
-
 def parse_in_pieces(text: str | bytes, most: int = MAX_ELEMENTS) -> Pieces[Any]:
-    """The same, with pauses. All of it becomes objects, of at most so many elements."""
+    """JSON data that a client sent, read with pauses in which others go first. Raises `ValueError`
+    or `RecursionError`. All of it becomes objects, of at most so many elements."""
     data = text.encode() if isinstance(text, str) else text
     check_elements(data, most)
     if len(data) > PIECE:

@@ -1,8 +1,8 @@
 """Text from a client → a typed frame (spec/01 §3.1, §3.3).
 
-`decode_frame` never raises, whatever a client sends: what is not a frame is `NotProtocol`, a chat
-request that cannot run is `BadChatRequest` with the reason its sender is shown. Nothing here looks
-into messages; reconciling them is the agent's work.
+`decode_in_pieces` never raises, whatever a client sends: what is not a frame is `NotProtocol`, a
+chat request that cannot run is `BadChatRequest` with the reason its sender is shown. Nothing here
+looks into messages; reconciling them is the agent's work.
 Invariant: what comes out can be encoded again, with stack to spare.
 """
 
@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Container
 from typing import Any, cast
 
-from thinkwell.core.pieces import Pieces, finish
+from thinkwell.core.pieces import Pieces
 from thinkwell.wire.client_json import (
     CHAT_REQUEST,
     TooLargeError,
@@ -43,14 +43,10 @@ log = logging.getLogger("thinkwell.wire")
 _BODY_KEYS = frozenset({"messages", "trigger", "clientTools"})
 
 
-def decode_frame(data: str | bytes) -> Frame:
-    """The frame in one WebSocket message. Never raises."""
-    return finish(decode_in_pieces(data))
-
-
 def decode_in_pieces(data: str | bytes, stored: Container[str] | None = None) -> Pieces[Frame]:
-    """The same, with pauses in which others go first. Of messages that are `stored` little is read
-    (`client_json.parse_body`).
+    """The frame in one WebSocket message, read with pauses in which others go first.
+
+    Of messages that are `stored` little is read (`client_json.parse_body`).
     """
     if isinstance(data, bytes):
         return NotProtocol(data)  # the protocol is text; binary is the app's own

@@ -1,5 +1,6 @@
 """Short ways to write chunks and messages down in tests."""
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from thinkwell.messages.chunks import Chunk
@@ -46,6 +47,11 @@ def fold(*chunks: Chunk, onto: UIMessage | None = None, continuation: bool = Fal
     for item in chunks:
         folding.apply(item)
     return folding
+
+
+def fold_chunks(chunks: Iterable[Chunk], message_id: str) -> UIMessage:
+    """The assistant message a whole stream makes. Its id is the stream's own if that names one."""
+    return fold(*chunks, onto=assistant(id=message_id)).message
 
 
 def parts_of(

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.messages.helpers import assistant, call, fold, settled_call, text, tool_chunk, user
+from tests.unit.wire.helpers import decode_frame
 from thinkwell.messages.apply_result import (
     CLIENT_ERROR_TEXT,
     apply_approval,
     apply_tool_result,
     find_call,
 )
-from thinkwell.wire.decode import decode_frame
 from thinkwell.wire.frames import ToolApproval, ToolResult
 
 TRACES = Path(__file__).parents[2] / "wire" / "traces"

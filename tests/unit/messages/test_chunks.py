@@ -7,8 +7,6 @@ from tests.unit.messages.strategies import legal_streams
 from thinkwell.messages.chunks import (
     CHUNK_KINDS,
     check_chunk,
-    reasoning_delta,
-    text_delta,
     tool_error,
     tool_output,
 )
@@ -26,8 +24,6 @@ def test_the_table_has_every_kind_of_9_1():
 @pytest.mark.parametrize(
     "chunk",
     [
-        text_delta("t", "x"),
-        reasoning_delta("r", "x"),
         tool_output("c", None),
         tool_output("c", 1, preliminary=True),
         tool_error("c", "broke"),

@@ -13,9 +13,9 @@ from tests.unit.messages.helpers import (
     tool_chunk,
 )
 from thinkwell.messages.apply_result import apply_tool_result
+from thinkwell.messages.chunks import opened_call
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.model_messages import AssistantMessage, ToolMessage
-from thinkwell.messages.settle import is_for_earlier_call, opened_call, settle_stored_call
 
 STEP = {"type": "step-start"}
 OUTPUT = tool_chunk("output-available", output="done")
@@ -67,16 +67,6 @@ class TestOneMessage:
 class TestEarlierCalls:
     """F13: what was approved runs in the continuation and settles the stored part."""
 
-    @pytest.mark.parametrize(
-        "outcome",
-        [OUTPUT, tool_chunk("output-error"), tool_chunk("output-available", output=1)],
-    )
-    def test_the_fold_and_the_stored_message_agree(self, outcome):
-        stored = assistant(STEP, APPROVED)
-        folded = fold(outcome, onto=stored, continuation=True).message
-        assert folded == settle_stored_call(stored, outcome)
-        assert folded["parts"][1]["state"].startswith("output-")
-
     def test_the_first_outcome_stays(self):
         late = tool_chunk("output-error", errorText="late")
         stored = assistant(settled_call("first"))
@@ -100,7 +90,7 @@ class TestEarlierCalls:
         assert parts == [APPROVED, settled_call("done", "c2")]
 
 
-class TestForwarding:
+class TestOpening:
     """F20: clients that read the stream from its start know only the calls it opened."""
 
     @pytest.mark.parametrize(
@@ -113,17 +103,14 @@ class TestForwarding:
             {"type": "tool-input-delta", "toolCallId": "c1", "inputTextDelta": "{"},
         ],
     )
-    def test_a_chunk_about_an_earlier_call_is_kept_back(self, item):
-        assert is_for_earlier_call(item, set())
-        assert not is_for_earlier_call(item, {"c1"})
+    def test_a_chunk_about_an_earlier_call_opens_none(self, item):
+        assert opened_call(item) is None
 
     @pytest.mark.parametrize("kind", ["input-start", "input-available", "input-error"])
-    def test_a_chunk_that_opens_its_call_goes_out(self, kind):
+    def test_an_input_opens_its_call(self, kind):
         opening = tool_chunk(kind, input={}, errorText="x")
         assert opened_call(opening) == "c1"
-        assert not is_for_earlier_call(opening, set())
 
     @pytest.mark.parametrize("item", [*GOING_ON, {}, {"type": "tool-input-start"}])
-    def test_chunks_without_a_call_go_out(self, item):
+    def test_chunks_without_a_call_open_none(self, item):
         assert opened_call(item) is None
-        assert not is_for_earlier_call(item, set())

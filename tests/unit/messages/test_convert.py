@@ -6,17 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.messages.helpers import assistant, call, message, settled_call, text, user
+from tests.unit.messages.helpers import (
+    assistant,
+    call,
+    fold_chunks,
+    message,
+    settled_call,
+    text,
+    user,
+)
 from tests.unit.messages.strategies import legal_streams
 from thinkwell.messages.apply_result import apply_approval, apply_tool_result
 from thinkwell.messages.convert import (
     CONTINUE_TEXT,
     DENIED_TEXT,
     close_with_user,
-    incomplete_calls,
     to_model_messages,
 )
-from thinkwell.messages.fold import fold_chunks
 from thinkwell.messages.model_messages import (
     AssistantMessage,
     FileContent,
@@ -28,7 +34,6 @@ from thinkwell.messages.model_messages import (
     UserMessage,
 )
 from thinkwell.messages.repair import repair_transcript
-from thinkwell.messages.waiting import approved_calls
 
 STATES = ["input-streaming", "input-available", "approval-requested"]
 STEP = {"type": "step-start"}
@@ -118,24 +123,18 @@ class TestOutcomes:
             settled_call("early", preliminary=True),
         ],
     )
-    def test_10_10_an_incomplete_call_is_left_out_and_named(self, part):
+    def test_10_10_an_incomplete_call_is_left_out(self, part):
         answer = assistant(text("hm"), part)
         assert to_model_messages(answer) == (AssistantMessage((TextContent("hm"),)),)
-        assert incomplete_calls(answer) == ("c1",)
 
     def test_a_step_with_answered_and_waiting_calls_shows_only_the_answered_ones(self):
         answer = assistant(settled_call("found"), call("input-available", "c2"))
         assert to_model_messages(answer) == (AssistantMessage((CALL,)), result("text", "found"))
-        assert incomplete_calls(answer) == ("c2",)
 
     def test_7_9_the_model_reads_why_a_person_refused(self):
         asked = assistant(call("approval-requested", approval={"id": "ap"}))
         denied = apply_approval(asked, "c1", approved=False, reason="too risky").message
         assert to_model_messages(denied)[1] == result("execution-denied", "too risky")
-
-    def test_complete_calls_are_not_named(self):
-        assert incomplete_calls(assistant(settled_call())) == ()
-        assert incomplete_calls(user(text("hi"))) == ()
 
 
 class TestClosing:
@@ -174,7 +173,3 @@ def test_so_it_is_whatever_was_answered_and_repaired(states, answered, approved)
     check_pairs(to_model_messages(message))
     repaired = repair_transcript([message], waiting={"c0"}).messages[0]
     check_pairs(to_model_messages(repaired))
-    assert {*incomplete_calls(repaired)} <= {
-        "c0",
-        *(p["toolCallId"] for p in approved_calls(repaired)),
-    }

@@ -2,8 +2,16 @@
 
 import pytest
 
-from tests.unit.messages.helpers import assistant, chunk, fold, parts_of, text, tool_chunk
-from thinkwell.messages.fold import Fold, fold_chunks
+from tests.unit.messages.helpers import (
+    assistant,
+    chunk,
+    fold,
+    fold_chunks,
+    parts_of,
+    text,
+    tool_chunk,
+)
+from thinkwell.messages.fold import Fold
 
 
 class TestStart:

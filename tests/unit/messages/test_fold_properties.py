@@ -5,8 +5,9 @@ import copy
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests.unit.messages.helpers import fold_chunks
 from tests.unit.messages.strategies import legal_streams
-from thinkwell.messages.fold import Fold, fold_chunks
+from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import tool_parts
 
 ORDER = ("input-streaming", "input-available", "approval-requested", "approval-responded")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.messages.helpers import fold_chunks
 from thinkwell.messages.chunks import check_chunk
-from thinkwell.messages.fold import fold_chunks
 
 LINES = Path(__file__).with_name("recorded.jsonl").read_text("utf-8").splitlines()
 RECORDED = [json.loads(line) for line in LINES]

@@ -5,9 +5,8 @@ import copy
 import pytest
 from hypothesis import given
 
-from tests.unit.messages.helpers import assistant, call, settled_call, text, user
+from tests.unit.messages.helpers import assistant, call, fold_chunks, settled_call, text, user
 from tests.unit.messages.strategies import legal_streams
-from thinkwell.messages.fold import fold_chunks
 from thinkwell.messages.sanitize import sanitize_message, strip_reserved_metadata
 
 OPENAI = {"itemId": "rs_1", "reasoningEncryptedContent": "…"}

@@ -54,6 +54,6 @@ async def test_every_acknowledged_commit_survives_kill_9(tmp_path, durability, a
 async def agent_ids(path):
     store = SqliteStore(path)
     await store.open()
-    rows = await store.fetch_all("list_agents", {"after": "", "limit": 1_000_000})
+    rows = await store.fetch_all("all_agents", {})
     await store.close()
     return {row["id"] for row in rows}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
@@ -12,7 +13,6 @@ from thinkwell.core.errors import ConfigurationError, SchemaTooNewError, StoreEr
 from thinkwell.store.migrate import (
     Migration,
     load_migrations,
-    load_schema,
     migrate_sqlite,
     split_statements,
     sqlite_schema_version,
@@ -49,7 +49,7 @@ class TestMigrations:
     def test_the_schema_is_the_sum_of_the_migrations(self, database):
         migrate_sqlite(database, "migrated")
         whole = sqlite3.connect(":memory:")
-        whole.executescript(load_schema())
+        whole.executescript(files("thinkwell.store").joinpath("schema.sql").read_text())
         assert described(database) == described(whole)
         whole.close()
 

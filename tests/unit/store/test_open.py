@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from thinkwell.core.errors import ConfigurationError
-from thinkwell.store.open import open_store, store_from_url
+from thinkwell.store.open import store_from_url
 
 
 class TestStoreUrls:
@@ -13,19 +13,22 @@ class TestStoreUrls:
         self, tmp_path, monkeypatch
     ):
         monkeypatch.chdir(tmp_path)
-        store = await open_store("sqlite:///.thinkwell/deep/thinkwell.db")
+        store = store_from_url("sqlite:///.thinkwell/deep/thinkwell.db")
+        await store.open()
         await store.close()
         assert (tmp_path / ".thinkwell" / "deep" / "thinkwell.db").exists()
 
     async def test_four_slashes_are_absolute(self, tmp_path):
-        store = await open_store(f"sqlite:///{tmp_path}/a.db")
+        store = store_from_url(f"sqlite:///{tmp_path}/a.db")
+        await store.open()
         await store.close()
         assert (tmp_path / "a.db").exists()
 
     @pytest.mark.parametrize("url", ["sqlite://:memory:", "sqlite:///:memory:"])
     async def test_memory_leaves_no_file(self, url, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        store = await open_store(url)
+        store = store_from_url(url)
+        await store.open()
         await store.close()
         assert list(tmp_path.iterdir()) == []
 

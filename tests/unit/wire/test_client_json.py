@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.wire.helpers import decode_frame, finish
 from thinkwell.core import json
-from thinkwell.core.pieces import finish, in_pieces
+from thinkwell.core.pieces import in_pieces
 from thinkwell.wire import client_json
 from thinkwell.wire.client_json import (
     LAST,
@@ -23,9 +24,9 @@ from thinkwell.wire.client_json import (
     SHORT,
     TooLargeError,
     parse_body,
-    parse_client_json,
+    parse_in_pieces,
 )
-from thinkwell.wire.decode import decode_frame, decode_in_pieces
+from thinkwell.wire.decode import decode_in_pieces
 from thinkwell.wire.frames import (
     BadCall,
     BadChatRequest,
@@ -206,7 +207,7 @@ class TestLoneSurrogates:
     def test_they_are_replaced_and_pairs_stay(self, inner):
         text = f'{{"a":"{inner}"}}'
         expected = json.to_jsonable(stdlib_json.loads(text))
-        assert parse_client_json(text) == expected
+        assert finish(parse_in_pieces(text)) == expected
 
     def test_in_a_long_conversation(self):
         long = json.dumps({"messages": [message(n) for n in range(200)]})

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.wire.helpers import decode_frame
 from thinkwell.core.json import dumps
-from thinkwell.wire.decode import decode_frame
 from thinkwell.wire.frames import (
     BadChatRequest,
     ChatCancel,

@@ -23,11 +23,6 @@ SELECT id, epoch FROM agents WHERE id IN (SELECT value FROM json_each(:ids));
 -- All that is known of one agent.
 SELECT id, class, name, epoch, generation, state, created_at FROM agents WHERE id = :id;
 
--- name: list_agents
--- The catalogue, one page at a time: agents after an id.
-SELECT id, class, name, epoch, generation, created_at FROM agents
-WHERE id > :after ORDER BY id LIMIT :limit;
-
 -- name: set_agent_state
 -- Replace the state of an agent.
 UPDATE agents SET state = :state WHERE id = :id;

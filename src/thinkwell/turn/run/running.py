@@ -22,11 +22,10 @@ from thinkwell.hooks.read_only import ReadOnlyDict
 from thinkwell.journal.ledger import LedgerRow
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.messages.chunks import Chunk
+from thinkwell.messages.chunks import Chunk, opened_call
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
 from thinkwell.messages.model_messages import ModelMessage
-from thinkwell.messages.settle import opened_call
 from thinkwell.messages.usage import Usage
 from thinkwell.models.base import Finish
 from thinkwell.session.rows import Appended

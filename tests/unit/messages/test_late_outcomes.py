@@ -1,13 +1,20 @@
 """Outcomes of calls that live in an earlier message (F13)."""
 
-from tests.unit.messages.helpers import assistant, call, chunk, settled_call, text, tool_chunk
-from thinkwell.messages.settle import settle_stored_call
+from tests.unit.messages.helpers import (
+    assistant,
+    call,
+    chunk,
+    parts_of,
+    settled_call,
+    text,
+    tool_chunk,
+)
 
 OUTPUT = tool_chunk("output-available", output=[1])
 
 
 def settled(part, item):
-    return settle_stored_call(assistant(text("x"), part), item)["parts"][1]
+    return parts_of(item, onto=assistant(text("x"), part), continuation=True)[1]
 
 
 def test_an_output_settles_the_stored_part():
@@ -27,12 +34,11 @@ def test_a_denial_settles_a_call_nobody_allowed():
 
 def test_a_denial_leaves_an_allowed_call_alone():
     allowed = call("approval-responded", approval={"id": "ap", "approved": True})
-    assert settled(allowed, tool_chunk("output-denied")) is allowed
+    assert settled(allowed, tool_chunk("output-denied")) == allowed
 
 
-def test_the_first_outcome_stays_and_the_message_comes_back_as_it_is():
-    message = assistant(settled_call("first"))
-    assert settle_stored_call(message, OUTPUT) is message
+def test_the_first_outcome_stays():
+    assert settled(settled_call("first"), OUTPUT) == settled_call("first")
 
 
 def test_a_preliminary_output_is_not_an_outcome_yet():
@@ -40,6 +46,6 @@ def test_a_preliminary_output_is_not_an_outcome_yet():
 
 
 def test_other_calls_and_other_chunks_change_nothing():
-    message = assistant(call("input-available"))
-    assert settle_stored_call(message, OUTPUT | {"toolCallId": "other"}) is message
-    assert settle_stored_call(message, chunk("text-start", id="t")) is message
+    waiting = call("input-available")
+    assert settled(waiting, OUTPUT | {"toolCallId": "other"}) == waiting
+    assert settled(waiting, chunk("text-start", id="t")) == waiting
