@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Literal, TypeVar, overload
 
-from thinkwell.agent.plugins import tracked
 from thinkwell.core.signal import Disposer
 from thinkwell.hooks.contexts import (
     ChatAbortContext,
@@ -26,6 +25,7 @@ from thinkwell.hooks.contexts import (
     TurnContext,
     TurnStartContext,
 )
+from thinkwell.hooks.plugins import tracked
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.trace import TraceContext
 

@@ -29,10 +29,10 @@ from thinkwell.agent.entry import (
 from thinkwell.agent.history_view import HistoryView
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.outcomes import ToolOutcomes
-from thinkwell.agent.plugins import Cleanup, use
 from thinkwell.agent.registration import Registration
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
+from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.journal.submission import Submission
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage

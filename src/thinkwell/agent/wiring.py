@@ -237,6 +237,6 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
             resolve_model=shared.models.resolve,
         )
     )
-    instance.report_scopes_to(
+    instance.scopes.report_to(
         lambda event, context: turns.tasks.spawn(hooks.observe_end(event, context), name=event)
     )

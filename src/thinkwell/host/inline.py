@@ -16,9 +16,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from thinkwell.agent.instance import Instance
-from thinkwell.agent.plugins import Cleanup, use
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ToolDefinitionError
+from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.host.local import LocalHostClient

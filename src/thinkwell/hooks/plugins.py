@@ -14,8 +14,6 @@ from typing import Any, TypeVar, cast
 
 from thinkwell.core.signal import Disposer
 from thinkwell.core.user_code import call_user
-from thinkwell.tools.scope import Scope
-from thinkwell.tools.scope_registry import ScopeRegistry
 
 A = TypeVar("A")
 
@@ -69,11 +67,3 @@ def tracked(disposer: Disposer) -> Disposer:
     if disposers is not None:
         disposers.append(disposer)
     return disposer
-
-
-class TrackedScopes(ScopeRegistry):
-    """The scopes of an agent; what a plugin registers is remembered."""
-
-    def register(self, scope: Scope) -> Disposer:
-        """Add a scope. See `ScopeRegistry`."""
-        return tracked(super().register(scope))
