@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.architecture.support import PACKAGE, run_tool
 
 UNLAYERED = {"testing"}
+AGENT_FILES = 20
 LAYERS = {
     "cli",
     "server",
@@ -37,3 +38,8 @@ def test_every_folder_of_the_package_is_a_layer():
 
 def test_only_the_front_door_lies_beside_the_layers():
     assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py"}
+
+
+def test_the_classes_users_subclass_stay_few():
+    """What an agent can beside its turns is a feature, and what a turn does is in `turn/`."""
+    assert len([*(PACKAGE / "agent").rglob("*.py")]) <= AGENT_FILES

@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "thinkwell"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LAYER_PATH = re.compile(
-    r"`((?:cli|server|host|agent|live|turn|hooks|session|journal|tools|models|store|wire|messages"
-    r"|core|testing)/[\w./]*)`"
+    r"`((?:cli|server|host|agent|features|live|turn|hooks|session|journal|tools|models|store|wire"
+    r"|messages|core|testing)/[\w./]*)`(?! \(to come\))"
 )
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
