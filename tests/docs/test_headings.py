@@ -16,7 +16,7 @@ import pytest
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.client_calls import TurnDetails
-from thinkwell.agent.lifecycle import Lifecycle
+from thinkwell.agent.parity import Parity
 from thinkwell.agent.rpc import rpc_methods
 from thinkwell.agent.think import Think
 from thinkwell.cli.main import main
@@ -69,7 +69,7 @@ def types_of(owner: type, names: Any) -> dict[str, str]:
 
 
 def context_of(event: str) -> type | None:
-    parameter = inspect.signature(getattr(Lifecycle, event)).parameters.get("ctx")
+    parameter = inspect.signature(getattr(Think, event)).parameters.get("ctx")
     return None if parameter is None else getattr(contexts, parameter.annotation)
 
 
@@ -82,7 +82,7 @@ class TestHooks:
     def test_the_page_shows_the_signature_of_the_code(self, event: str):
         text = read(f"hooks/{event}.md")
         assert text.startswith(f"# `{event}`\n")
-        assert f"\ndef {event}{signature(getattr(Lifecycle, event))}\n" in text
+        assert f"\ndef {event}{signature(getattr(Think, event))}\n" in text
 
     @pytest.mark.parametrize("event", [event for event in HOOKS if context_of(event)])
     def test_the_page_lists_the_fields_of_its_context(self, event: str):
@@ -150,7 +150,7 @@ def settings() -> dict[str, Any]:
     """Class attributes with a type and a value: what users set."""
     return {
         name: getattr(owner, name)
-        for owner in (Think, Agent)
+        for owner in (Think, Parity, Agent)
         for name in owner.__annotations__
         if name in vars(owner) and not name.startswith("_") and name != "agent_class"
     }

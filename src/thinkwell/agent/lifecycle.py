@@ -9,14 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from thinkwell.hooks.contexts import (
-    ChatAbortContext,
-    ChatDoneContext,
     ChatErrorContext,
     ChatResponse,
     ChunkContext,
     MessageContext,
     ResponseContext,
-    ScopeContext,
     StepContext,
     StepFinishContext,
     ToolCallContext,
@@ -101,17 +98,5 @@ class Lifecycle:
         Return another error or text to replace it.
         """
 
-    def on_chat_done(self, ctx: ChatDoneContext) -> Any:
-        """The turn completed: stored, told, and the agent is free for the next one."""
-
-    def on_chat_abort(self, ctx: ChatAbortContext) -> Any:
-        """The turn was stopped: stored, told, and the agent is free for the next one."""
-
     def on_chat_response(self, ctx: ChatResponse) -> Any:
         """The turn ended, however: stored, told, and the agent is free for the next one."""
-
-    def on_scope_register(self, ctx: ScopeContext) -> Any:
-        """A scope was registered; it is visible already."""
-
-    def on_scope_unregister(self, ctx: ScopeContext) -> Any:
-        """A scope was removed; it is gone already."""

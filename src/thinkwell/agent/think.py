@@ -1,38 +1,23 @@
 """`Think`: the chat agent users subclass. A facade: settings, overrides, verbs; bodies delegate.
 
-The hooks are in `lifecycle.py`, their registration in `registration.py`.
+The hooks are in `lifecycle.py`, their registration in `registration.py`, and what the references
+call it in `parity.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing
-from typing import Any, ClassVar, Literal, Self, Unpack, overload
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.agent_events import AgentEvent, AgentResponse
-from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
 from thinkwell.agent.client_calls import ClientCalls
-from thinkwell.agent.entry import (
-    ChatOptions,
-    ChatRequest,
-    OnEvent,
-    TurnOptions,
-    chat,
-    chat_stream,
-    chat_to_callback,
-    check_run_turn,
-    run_and_wait,
-    run_turn,
-    wait_until_stable,
-)
-from thinkwell.agent.history_view import HistoryView
+from thinkwell.agent.entry import run_and_wait
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.outcomes import ToolOutcomes
+from thinkwell.agent.parity import Parity
 from thinkwell.agent.registration import Registration
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
-from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.journal.submission import Submission
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
@@ -44,7 +29,6 @@ from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
 from thinkwell.turn.ask.answers import approval_answer, result_answer
 from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
 from thinkwell.turn.end.ending import TurnResult
-from thinkwell.turn.handle import InputFunction
 from thinkwell.turn.info import TurnInfo
 from thinkwell.turn.tail import end_chunks
 from thinkwell.turn.turns import Turns
@@ -55,7 +39,7 @@ DEFAULT_PROMPT = (
 )
 
 
-class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
+class Think(Parity, Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
     """A chat agent whose turns are durable. Name a `model`; everything else has a default."""
 
     model: ClassVar[Any] = None
@@ -79,10 +63,6 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
     """Whether reasoning is stored with the answer."""
     strict_hooks: bool = False
     """Whether what an observer or a tool hook raises fails the turn."""
-    chat_stream_stall_timeout: float = 0.0
-    """Seconds without a chunk after which the model call is begun anew; 0 means never."""
-    hydration_byte_budget: int = 24 * 1024 * 1024
-    """How much stored history a turn reads for the model, newest first; at least four messages."""
     max_tool_output_chars: int = 100_000
     """How long a tool's result may be; a longer one is shortened with a note."""
     max_turn_chain: int = 25
@@ -102,7 +82,6 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
     scopes: ScopeRegistry
     """Groups of tools and context that come and go while the agent is awake."""
     _turns: Turns
-    _history: HistoryView | None = None
 
     # What to override
 
@@ -127,13 +106,6 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
         no_tools: Mapping[str, Tool] = {}
         return no_tools
 
-    async def use(self, plugin: Callable[[Self], Any]) -> Cleanup | None:
-        """Let a plugin, `fn(agent)`, add hooks and scopes; it may be async.
-
-        What it returns removes it again. If the plugin raises, nothing of it stays.
-        """
-        return await use(self, plugin)
-
     # Turns
 
     async def run(
@@ -153,25 +125,6 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
             metadata=metadata,
         )
         return await run_and_wait(self._turns, request, call="run", signal=signal)
-
-    async def save_messages(
-        self,
-        messages: Sequence[UIMessage] | InputFunction,
-        *,
-        signal: AbortSignal | None = None,
-    ) -> TurnResult:
-        """Add messages and answer them.
-
-        A function gets the transcript inside the turn's slot and returns them. An empty list runs
-        the model on what is there.
-        """
-        if callable(messages):
-            request = TurnRequest(trigger="programmatic", function_input=True)
-            return await run_and_wait(
-                self._turns, request, call="save_messages", signal=signal, input_function=messages
-            )
-        request = TurnRequest(trigger="programmatic", messages=as_messages(messages))
-        return await run_and_wait(self._turns, request, call="save_messages", signal=signal)
 
     async def submit(
         self,
@@ -218,110 +171,11 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
             for chunk in end_chunks(result.status, result.error):
                 yield chunk
 
-    async def continue_last_turn(
-        self, *, body: dict[str, Any] | None = None, signal: AbortSignal | None = None
-    ) -> TurnResult:
-        """Go on with the last answer, in the same message. Skipped if the last word is a user's."""
-        refuse_nested("continue_last_turn", self._turns.parts.owner.agent_id)
-        head = await self.session.get_head()
-        if head is None or head.role != "assistant":
-            return TurnResult(request_id="", status="skipped", message=None, continuation=True)
-        request = TurnRequest(trigger="programmatic", continues=head.id, body=body)
-        return await run_and_wait(self._turns, request, call="continue_last_turn", signal=signal)
-
     async def steer(self, text: str) -> Submission:
         """Say something while a turn runs: it stops at its next step, and this is answered next."""
         request = TurnRequest(trigger="submission", messages=as_messages(text), steer=True)
         admission, _ = await self._turns.ask(request)
         return Submission(request_id=admission.record.request_id, status="accepted", accepted=True)
-
-    async def submit_messages(
-        self,
-        messages: MessageInput,
-        *,
-        submission_id: str | None = None,
-        idempotency_key: str | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> Submission:
-        """The same as `submit`."""
-        return await self.submit(
-            messages,
-            submission_id=submission_id,
-            idempotency_key=idempotency_key,
-            metadata=metadata,
-        )
-
-    @overload
-    async def run_turn(
-        self, *, mode: Literal["wait"] = "wait", **options: Unpack[TurnOptions]
-    ) -> TurnResult: ...
-    @overload
-    async def run_turn(
-        self, *, mode: Literal["submit"], **options: Unpack[TurnOptions]
-    ) -> Submission: ...
-    @overload
-    async def run_turn(
-        self, *, mode: Literal["stream"], **options: Unpack[TurnOptions]
-    ) -> ChatOutcome: ...
-    async def run_turn(self, *, mode: str = "wait", **options: Unpack[TurnOptions]) -> Any:
-        """Run a turn: wait for its result, submit it, or stream it to a `callback`.
-
-        `continuation=True`, or the request's body, goes on with the last answer instead of an
-        input. Raises `TypeError` for options that do not go together.
-        """
-        given = check_run_turn(mode, options)
-        return await run_turn(self, self._turns, mode, given)
-
-    @overload
-    async def chat(
-        self,
-        message: str | UIMessage,
-        callback: ChatCallback,
-        **options: Unpack[ChatOptions],
-    ) -> ChatOutcome: ...
-    @overload
-    async def chat(
-        self,
-        message: str | UIMessage,
-        callback: None = None,
-        *,
-        on_event: OnEvent | None = None,
-        **options: Unpack[ChatOptions],
-    ) -> AgentResponse: ...
-    async def chat(
-        self,
-        message: str | UIMessage,
-        callback: ChatCallback | None = None,
-        *,
-        on_event: OnEvent | None = None,
-        **options: Unpack[ChatOptions],
-    ) -> ChatOutcome | AgentResponse:
-        """Run a turn for a message.
-
-        With a callback its chunks and its end go there. Without one the answer is returned, and
-        errors are raised: `AbortedError`, `MaxStepsError`, whatever ended the turn. `on_event` gets
-        its events. `client_tools` are tools of this turn only; `on_client_tool_call` runs them.
-        """
-        request = ChatRequest(input=message, **options)
-        if callback is not None:
-            return await chat_to_callback(self._turns, request, callback)
-        return await chat(self._turns, request, on_event)
-
-    async def chat_stream(
-        self, message: str | UIMessage, *, signal: AbortSignal | None = None
-    ) -> AsyncGenerator[AgentEvent]:
-        """Run a turn and yield its events. Leaving the loop stops it; errors are raised at the end.
-
-        Close it when you leave early: `async with contextlib.aclosing(...)`.
-        """
-        request = ChatRequest(input=message, signal=signal)
-        async with aclosing(chat_stream(self._turns, request)) as events:
-            async for event in events:
-                yield event
-
-    async def wait_until_stable(self, timeout: float | None = None) -> bool:
-        """Wait until nothing runs, waits in line or waits for an answer. False when time is up."""
-        return await wait_until_stable(self._turns, self.has_pending_interaction, timeout)
 
     async def cancel_chat(self, request_id: str | None = None, reason: str = "cancelled") -> bool:
         """Stop a turn that runs or waits; without an id, the one that runs. False if none did."""
@@ -360,10 +214,6 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
             )
         )
 
-    async def has_pending_interaction(self) -> bool:
-        """Whether a call waits for a client or a person."""
-        return await self._turns.has_pending_interaction()
-
     # Messages
 
     async def add_messages(
@@ -384,17 +234,6 @@ class Think(Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
         """The messages of the active path, oldest first."""
         return await self.session.get_history()
 
-    @property
-    def history(self) -> HistoryView:
-        """The conversation as a flat list of model messages, to read, watch and replace."""
-        if self._history is None:
-            self._history = HistoryView(self._turns)
-        return self._history
-
     async def clear_messages(self) -> None:
         """Forget the conversation: what runs stops, what waits is skipped, clients are cleared."""
         await self._turns.clear()
-
-    async def reset_turn_state(self) -> None:
-        """Stop what runs and skip what waits. Messages stay."""
-        await self._turns.reset()

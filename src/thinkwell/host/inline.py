@@ -64,11 +64,9 @@ def create_agent(
     return InlineAgent(instance, store)
 
 
-_SETTINGS = tuple(
-    name
-    for name in inspect.get_annotations(Think)
-    if not name.startswith("_") and hasattr(Think, name)
-)
+_ANNOTATED = [name for base in Think.__mro__ for name in inspect.get_annotations(base)]
+_SETTINGS = sorted(n for n in _ANNOTATED if not n.startswith("_") and hasattr(Think, n))
+_MEMBERS = {*dir(Think), *_ANNOTATED}
 
 
 def _by_name(tools: Iterable[Any]) -> dict[str, Tool]:
@@ -81,11 +79,6 @@ def _by_name(tools: Iterable[Any]) -> dict[str, Tool]:
         found[tool.name] = tool
     return found
 
-
-_MEMBERS = {
-    *dir(Think),
-    *(name for base in Think.__mro__ for name in vars(base).get("__annotations__", ())),
-}
 
 if TYPE_CHECKING:
     # It has every member of `Think`, each passed on to the instance by `__getattr__`.

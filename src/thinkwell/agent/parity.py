@@ -1,0 +1,216 @@
+"""Names that those know who come from Think or from AG2B, and nothing else (DESIGN §4).
+
+Each is another way to something the rest of `Think` does: `save_messages` is `run` with messages,
+`on_chat_done` an `on_chat_response` of a completed turn. A test pins them to what the references
+document, so that a name of our own never hides here. The bodies are in `entry.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
+
+from thinkwell.agent.agent_events import AgentEvent, AgentResponse
+from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
+from thinkwell.agent.entry import (
+    ChatOptions,
+    ChatRequest,
+    OnEvent,
+    TurnOptions,
+    chat,
+    chat_stream,
+    chat_to_callback,
+    check_run_turn,
+    run_and_wait,
+    run_turn,
+    wait_until_stable,
+)
+from thinkwell.agent.history_view import HistoryView
+from thinkwell.core.signal import AbortSignal
+from thinkwell.hooks.contexts import ChatAbortContext, ChatDoneContext, ScopeContext
+from thinkwell.hooks.plugins import Cleanup, use
+from thinkwell.journal.submission import Submission
+from thinkwell.messages.message import UIMessage
+from thinkwell.session.session import Session
+from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
+from thinkwell.turn.ask.inputs import MessageInput, as_messages
+from thinkwell.turn.end.ending import TurnResult
+from thinkwell.turn.handle import InputFunction
+from thinkwell.turn.turns import Turns
+
+if TYPE_CHECKING:
+    from thinkwell.agent.think import Think
+
+
+class Parity:
+    """What the references call it."""
+
+    _turns: Turns
+    _history: HistoryView | None = None
+    session: Session
+
+    # Settings
+
+    chat_stream_stall_timeout: float = 0.0
+    """Seconds without a chunk after which the model call is begun anew; 0 means never."""
+    hydration_byte_budget: int = 24 * 1024 * 1024
+    """How much stored history a turn reads for the model, newest first; at least four messages."""
+
+    # Hooks
+
+    def on_chat_done(self, ctx: ChatDoneContext) -> Any:
+        """The turn completed: stored, told, and the agent is free for the next one."""
+
+    def on_chat_abort(self, ctx: ChatAbortContext) -> Any:
+        """The turn was stopped: stored, told, and the agent is free for the next one."""
+
+    def on_scope_register(self, ctx: ScopeContext) -> Any:
+        """A scope was registered; it is visible already."""
+
+    def on_scope_unregister(self, ctx: ScopeContext) -> Any:
+        """A scope was removed; it is gone already."""
+
+    # Turns
+
+    async def save_messages(
+        self,
+        messages: Sequence[UIMessage] | InputFunction,
+        *,
+        signal: AbortSignal | None = None,
+    ) -> TurnResult:
+        """Add messages and answer them.
+
+        A function gets the transcript inside the turn's slot and returns them. An empty list runs
+        the model on what is there.
+        """
+        if callable(messages):
+            request = TurnRequest(trigger="programmatic", function_input=True)
+            return await run_and_wait(
+                self._turns, request, call="save_messages", signal=signal, input_function=messages
+            )
+        request = TurnRequest(trigger="programmatic", messages=as_messages(messages))
+        return await run_and_wait(self._turns, request, call="save_messages", signal=signal)
+
+    async def submit_messages(
+        self,
+        messages: MessageInput,
+        *,
+        submission_id: str | None = None,
+        idempotency_key: str | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> Submission:
+        """The same as `submit`."""
+        return await cast("Think", self).submit(
+            messages,
+            submission_id=submission_id,
+            idempotency_key=idempotency_key,
+            metadata=metadata,
+        )
+
+    async def continue_last_turn(
+        self, *, body: dict[str, Any] | None = None, signal: AbortSignal | None = None
+    ) -> TurnResult:
+        """Go on with the last answer, in the same message. Skipped if the last word is a user's."""
+        refuse_nested("continue_last_turn", self._turns.parts.owner.agent_id)
+        head = await self.session.get_head()
+        if head is None or head.role != "assistant":
+            return TurnResult(request_id="", status="skipped", message=None, continuation=True)
+        request = TurnRequest(trigger="programmatic", continues=head.id, body=body)
+        return await run_and_wait(self._turns, request, call="continue_last_turn", signal=signal)
+
+    @overload
+    async def run_turn(
+        self, *, mode: Literal["wait"] = "wait", **options: Unpack[TurnOptions]
+    ) -> TurnResult: ...
+    @overload
+    async def run_turn(
+        self, *, mode: Literal["submit"], **options: Unpack[TurnOptions]
+    ) -> Submission: ...
+    @overload
+    async def run_turn(
+        self, *, mode: Literal["stream"], **options: Unpack[TurnOptions]
+    ) -> ChatOutcome: ...
+    async def run_turn(self, *, mode: str = "wait", **options: Unpack[TurnOptions]) -> Any:
+        """Run a turn: wait for its result, submit it, or stream it to a `callback`.
+
+        `continuation=True`, or the request's body, goes on with the last answer instead of an
+        input. Raises `TypeError` for options that do not go together.
+        """
+        given = check_run_turn(mode, options)
+        return await run_turn(cast("Think", self), self._turns, mode, given)
+
+    @overload
+    async def chat(
+        self,
+        message: str | UIMessage,
+        callback: ChatCallback,
+        **options: Unpack[ChatOptions],
+    ) -> ChatOutcome: ...
+    @overload
+    async def chat(
+        self,
+        message: str | UIMessage,
+        callback: None = None,
+        *,
+        on_event: OnEvent | None = None,
+        **options: Unpack[ChatOptions],
+    ) -> AgentResponse: ...
+    async def chat(
+        self,
+        message: str | UIMessage,
+        callback: ChatCallback | None = None,
+        *,
+        on_event: OnEvent | None = None,
+        **options: Unpack[ChatOptions],
+    ) -> ChatOutcome | AgentResponse:
+        """Run a turn for a message.
+
+        With a callback its chunks and its end go there. Without one the answer is returned, and
+        errors are raised: `AbortedError`, `MaxStepsError`, whatever ended the turn. `on_event` gets
+        its events. `client_tools` are tools of this turn only; `on_client_tool_call` runs them.
+        """
+        request = ChatRequest(input=message, **options)
+        if callback is not None:
+            return await chat_to_callback(self._turns, request, callback)
+        return await chat(self._turns, request, on_event)
+
+    async def chat_stream(
+        self, message: str | UIMessage, *, signal: AbortSignal | None = None
+    ) -> AsyncGenerator[AgentEvent]:
+        """Run a turn and yield its events. Leaving the loop stops it; errors are raised at the end.
+
+        Close it when you leave early: `async with contextlib.aclosing(...)`.
+        """
+        request = ChatRequest(input=message, signal=signal)
+        async with aclosing(chat_stream(self._turns, request)) as events:
+            async for event in events:
+                yield event
+
+    async def wait_until_stable(self, timeout: float | None = None) -> bool:
+        """Wait until nothing runs, waits in line or waits for an answer. False when time is up."""
+        return await wait_until_stable(self._turns, self.has_pending_interaction, timeout)
+
+    async def has_pending_interaction(self) -> bool:
+        """Whether a call waits for a client or a person."""
+        return await self._turns.has_pending_interaction()
+
+    async def reset_turn_state(self) -> None:
+        """Stop what runs and skip what waits. Messages stay."""
+        await self._turns.reset()
+
+    # What AG2B has on every agent
+
+    async def use(self, plugin: Callable[[Self], Any]) -> Cleanup | None:
+        """Let a plugin, `fn(agent)`, add hooks and scopes; it may be async.
+
+        What it returns removes it again. If the plugin raises, nothing of it stays.
+        """
+        return await use(self, plugin)
+
+    @property
+    def history(self) -> HistoryView:
+        """The conversation as a flat list of model messages, to read, watch and replace."""
+        if self._history is None:
+            self._history = HistoryView(self._turns)
+        return self._history
