@@ -11,13 +11,12 @@ from tests.unit.messages.helpers import fold_chunks
 from tests.unit.messages.strategies import make_stream
 from thinkwell.features.http_chat.rebuild import (
     chunks_of,
-    count_steps,
     outcomes_unknown_to,
     steps_after,
 )
 from thinkwell.features.http_chat.sse import events, legal_chunk
 from thinkwell.messages.chunks import check_chunk
-from thinkwell.messages.message import UIMessage
+from thinkwell.messages.message import UIMessage, count_steps
 
 STEP: dict[str, Any] = {"type": "step-start"}
 

@@ -88,3 +88,8 @@ def with_parts(message: UIMessage, parts: list[Part]) -> UIMessage:
     if len(old) == len(parts) and all(a is b for a, b in zip(old, parts, strict=True)):
         return message
     return cast("UIMessage", {**message, "parts": parts})
+
+
+def count_steps(parts: Iterable[Part]) -> int:
+    """How many steps an answer has."""
+    return sum(part.get("type") == "step-start" for part in parts)

@@ -59,11 +59,6 @@ def steps_after(parts: Sequence[Part], steps: int) -> list[Part]:
     return list(parts) if steps == 0 else []
 
 
-def count_steps(parts: Sequence[Part]) -> int:
-    """How many steps an answer has."""
-    return sum(part.get("type") == "step-start" for part in parts)
-
-
 def chunks_of(parts: Sequence[Part]) -> list[Chunk]:
     """Chunks that a client folds into these parts. What clients cannot be told is left out."""
     chunks: list[Chunk] = []
