@@ -7,15 +7,12 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
-import msgspec
-
 from tests.crash.plan import read_plan, without_aside
 from tests.crash.process import World, until
+from thinkwell.journal.reading import packed_journal
 from thinkwell.messages.chunks import check_chunk
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import UIMessage, tool_parts
-
-_raw_list = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def query(world: World, sql: str, *values: Any) -> list[dict[str, Any]]:
@@ -46,9 +43,9 @@ async def settled(world: World, request: str) -> dict[str, Any]:
 
 def stored_stream(world: World, request: str) -> list[str]:
     """The chunks of an ended turn, byte for byte."""
-    rows = query(world, "SELECT chunks FROM packed_journals WHERE turn = ?", request)
+    rows = query(world, "SELECT * FROM packed_journals WHERE turn = ?", request)
     assert len(rows) == 1
-    return [bytes(raw).decode() for raw in _raw_list.decode(rows[0]["chunks"])]
+    return list(packed_journal(rows[0]).bodies)
 
 
 def stored_messages(world: World, agent: str) -> list[UIMessage]:

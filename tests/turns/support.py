@@ -20,6 +20,7 @@ from thinkwell.core.bus import Event
 from thinkwell.core.principal import Principal
 from thinkwell.host.client import AgentAddress, Connection
 from thinkwell.host.host import Host
+from thinkwell.journal.packing import unpack_stream
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import UIMessage, user_message
 from thinkwell.store.base import Params, Row, Store, Transaction
@@ -351,7 +352,8 @@ class LoggingTransaction:
                 self._journalled(params["turn"], json.loads(params["body"]))
             case "pack_journal":  # holds the whole stream: what is new in it is durable with it
                 known = self._outer.journalled.get(params["turn"], 0)
-                self._journalled(params["turn"], json.loads(params["chunks"])[known:])
+                fresh = [json.loads(body) for body in unpack_stream(params["stream"])[known:]]
+                self._journalled(params["turn"], fresh)
             case "insert_turn":
                 self._deeds.append("accepted")
             case "insert_message":

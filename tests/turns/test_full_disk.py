@@ -83,7 +83,7 @@ def nothing_paid() -> None:
 async def shop(disk: Disk, *steps: Any) -> AsyncIterator[Stage[Shop]]:
     """A shop on that disk, which looks at a failing store without waiting."""
     async with running(Shop, *steps, store=disk.store, drain=0) as stage:
-        loose(stage.host)._around.commits.health._sleep = lambda _: asyncio.sleep(0.001)
+        loose(stage.host)._shared.commits.health._sleep = lambda _: asyncio.sleep(0.001)
         yield stage
 
 
@@ -194,7 +194,7 @@ class TestNewWork:
         body = {"input": "hi"} if path == "run" else {"id": "c", "messages": [message]}
         async with shop(disk, "later") as stage:
             disk.fill()
-            loose(stage.host)._around.commits.health.failed(StoreUnavailableError("no room"))
+            loose(stage.host)._shared.commits.health.failed(StoreUnavailableError("no room"))
             answer = await post(stage, path, body)
             assert (answer.status, answer.headers["retry-after"]) == (503, "5")
             assert NOT_STORED.encode() in answer.body
@@ -212,7 +212,7 @@ class TestNewWork:
         async with shop(disk, "later") as stage:
             stage.agent.expose_errors = exposed
             client = await stage.connect()
-            health = loose(stage.host)._around.commits.health
+            health = loose(stage.host)._shared.commits.health
             health._sleep = lambda _: asyncio.Event().wait()  # nobody finds that it writes
             health.failed(StoreUnavailableError("no room"))
             await client.ask("hi", "q1")

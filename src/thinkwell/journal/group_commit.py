@@ -28,6 +28,7 @@ from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.store_health import Sleep, StoreHealth
+from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.store.base import Store, Transaction
 from thinkwell.store.ownership import bear, check_epochs
@@ -50,7 +51,7 @@ def _nothing() -> None:
 
 
 class Written(NamedTuple):
-    """What one commit holds of a log: its chunks before `upto`, its first `events` events."""
+    """What one commit holds of a log: its chunks before `upto`, its events before `events`."""
 
     log: TurnLog
     upto: int
@@ -76,6 +77,8 @@ class GroupCommit:
         self._waiting: dict[TurnLog, None] = {}
         self._scheduled = False
         self._last_commit = float("-inf")
+        self._rows_since_trim = 0
+        self._trimming = False
         self.health = StoreHealth(self._probe, self._tasks, bus or EventBus(), sleep)
         """Whether the store writes."""
 
@@ -206,17 +209,31 @@ class GroupCommit:
         rows = [row for written in batch for row in _rows(written)]
         if rows:
             await tx.execute_many("append_journal", rows)
+            self._rows_since_trim += len(rows)
         return batch
 
     def _tell(self, batch: list[Written]) -> None:
         self._last_commit = self._clock.monotonic()
         for log, upto, events in batch:
-            del log.events[:events]  # one that came during the commit stays
-            if upto == len(log.bodies) and not log.events:
+            log.events_written = events
+            if upto == len(log.bodies) and events == len(log.events):  # nothing came meanwhile
                 self._waiting.pop(log, None)
             log.advance(upto)
         if self._waiting and not self._scheduled:
             self._schedule()
+        if self._rows_since_trim >= TRIM_EVERY and not self._trimming:
+            self._rows_since_trim, self._trimming = 0, True
+            self._tasks.spawn(self._trim(), name="trim")
+
+    async def _trim(self) -> None:
+        try:
+            await trim_journal(self._store)
+        except StoreUnavailableError as error:
+            self.health.failed(error)
+        except StoreError as error:  # damage to one row must not stop the others
+            log.error("the journal cannot be trimmed: %s", error, extra={"action": "trim"})
+        finally:
+            self._trimming = False
 
     def _lose(self, agent_id: str) -> None:
         for log in [log for log in self._waiting if log.owner.agent_id == agent_id]:
@@ -237,6 +254,6 @@ def _rows(written: Written) -> Iterator[dict[str, Any]]:
     if upto > log.written:
         body = f"[{','.join(log.bodies[log.written : upto])}]"
         yield {**who, "seq_from": log.written, "seq_to": upto, "kind": "chunks", "body": body}
-    for event in log.events[:events]:
+    for event in log.events[log.events_written : events]:
         place = {"seq_from": event.seq, "seq_to": event.seq}
         yield {**who, **place, "kind": event.kind, "body": event.body}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,14 +10,21 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
+from thinkwell.journal.packing import (
+    FORMAT,
+    pack_events,
+    pack_stream,
+    split_array,
+    unpack_events,
+    unpack_stream,
+)
+from thinkwell.journal.turn_log import LogEvent, TurnLog
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.store.base import Reader, Transaction
-
-log = logging.getLogger("thinkwell.journal")
+from thinkwell.store.base import Reader, Row, Transaction
 
 
 class StoredEvent(msgspec.Struct, frozen=True):
-    """A journal entry that is no chunk, and how many chunks stand before it."""
+    """A journal entry, decoded, and how many chunks stand before it."""
 
     kind: str
     seq: int
@@ -29,24 +36,25 @@ class StoredJournal(msgspec.Struct, frozen=True):
 
     bodies: tuple[str, ...]
     """Its chunks as JSON texts, byte for byte as they were told."""
-    events: tuple[StoredEvent, ...]
-    """Its events as (kind, body), oldest first:
-
-    `model` for the end of a model call, `hidden` for a chunk clients do not see, `answer` for what
-    came from outside while the turn ran.
-    """
+    events: tuple[LogEvent, ...]
+    """Everything else, oldest first; `journal/events.py` names the kinds."""
 
     def in_order(self) -> Iterator[StoredEvent]:
         """Everything as it happened; a chunk is an event of kind `chunk`."""
-        events = list(self.events)
+        events = deque(self.events)
         for seq, body in enumerate(self.bodies):
             while events and events[0].seq <= seq:
-                yield events.pop(0)
+                yield _decoded(events.popleft())
             yield StoredEvent("chunk", seq, json.loads(body))
-        yield from events
+        yield from map(_decoded, events)
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """The bodies of all events of one kind."""
+        return [json.loads(event.body) for event in self.events if event.kind == kind]
 
 
-_raw_list = msgspec.json.Decoder(list[msgspec.Raw])
+def _decoded(event: LogEvent) -> StoredEvent:
+    return StoredEvent(event.kind, event.seq, json.loads(event.body))
 
 
 async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
@@ -55,7 +63,7 @@ async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
     Scans from the turn's start: the live journal has no index by turn.
     """
     bodies: list[str] = []
-    events: list[StoredEvent] = []
+    events: list[LogEvent] = []
     if record.journal_start is not None:
         rows = await reader.fetch_all(
             "read_journal",
@@ -63,47 +71,55 @@ async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
         )
         for row in rows:
             if row["kind"] == "chunks":
-                bodies.extend(_split(row["body"]))
+                bodies.extend(split_array(row["body"]))
             else:
-                events.append(StoredEvent(row["kind"], row["seq_from"], json.loads(row["body"])))
+                events.append(LogEvent(row["kind"], row["seq_from"], row["body"]))
     return StoredJournal(tuple(bodies), tuple(events))
 
 
 async def read_packed(reader: Reader, agent_id: str, request_id: str) -> tuple[str, ...]:
     """The chunks of a turn that has ended, or nothing if they are no longer kept."""
+    row = await reader.fetch_one("packed_stream", {"agent": agent_id, "turn": request_id})
+    return () if row is None else tuple(_stream_of(row))
+
+
+async def read_packed_journal(
+    reader: Reader, agent_id: str, request_id: str
+) -> StoredJournal | None:
+    """Chunks and events of a turn that has ended; None if they are no longer kept."""
     row = await reader.fetch_one("packed_journal", {"agent": agent_id, "turn": request_id})
-    return () if row is None else tuple(_split(row["chunks"]))
+    return None if row is None else packed_journal(row)
+
+
+def packed_journal(row: Row) -> StoredJournal:
+    """The journal in a packed row. One of format 0 knows no events."""
+    events = () if row["format"] == 0 else unpack_events(row["events"])
+    return StoredJournal(tuple(_stream_of(row)), tuple(events))
 
 
 async def pack_journal(
-    tx: Transaction, record: TurnRecord, bodies: list[str], *, now: float, needed: int | None
+    tx: Transaction, record: TurnRecord, turn_log: TurnLog, *, now: float, hidden: bool = True
 ) -> None:
-    """Keep the whole stream in one row and drop live rows before `needed`, which nobody needs."""
+    """Keep the whole journal in one row; without chunks nobody was to see unless `hidden`."""
+    events = [event for event in turn_log.events if hidden or event.kind != "hidden"]
     await tx.execute(
         "pack_journal",
         {
             "agent": record.agent_id,
             "turn": record.request_id,
-            "chunks": f"[{','.join(bodies)}]",
             "settled_at": now,
+            "format": FORMAT,
+            "stream": pack_stream(turn_log.bodies),
+            "events": pack_events(events),
         },
     )
-    if needed is not None:
-        await tx.execute("trim_journal", {"needed": needed})
 
 
-async def needed_journal(reader: Reader) -> int | None:
-    """The first live row that some turn may need; None if that cannot be told.
-
-    Reads rows of all agents, so not in a transaction: damage to one would doom it.
-    """
-    try:
-        row = await reader.fetch_one("needed_journal", {})
-    except StoreError as error:
-        log.error("the journal cannot be trimmed: %s", error, extra={"action": "trim"})
-        return None
-    return None if row is None else row["pos"]
-
-
-def _split(text: str) -> list[str]:
-    return [bytes(raw).decode() for raw in _raw_list.decode(text)]
+def _stream_of(row: Row) -> list[str]:
+    if row["format"] == 0:
+        return split_array(row["chunks"])
+    if row["format"] == FORMAT:
+        return unpack_stream(row["stream"])
+    raise StoreError(
+        f"A stored stream has the format {row['format']}; this Thinkwell reads up to {FORMAT}."
+    )

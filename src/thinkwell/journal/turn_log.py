@@ -29,11 +29,13 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class LogEvent(msgspec.Struct, frozen=True):
-    """A journal entry that is no chunk: the end of a model call, the end of a step."""
+    """A journal entry that is no chunk: a model request, its end, a claim (`journal/events.py`)."""
 
     kind: str
     seq: int
+    """How many chunks stand before it."""
     body: str
+    """JSON text."""
 
 
 class TurnLog:
@@ -43,6 +45,7 @@ class TurnLog:
         "_listeners",
         "bodies",
         "events",
+        "events_written",
         "failure",
         "owner",
         "packed",
@@ -51,17 +54,25 @@ class TurnLog:
         "written",
     )
 
-    def __init__(self, owner: Owner, request_id: str, bodies: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        request_id: str,
+        bodies: Sequence[str] = (),
+        events: Sequence[LogEvent] = (),
+    ) -> None:
         self.owner = owner
         self.request_id = request_id
         self.bodies: list[str] = list(bodies)
         """Every chunk so far, as JSON text; the index is its sequence number."""
-        self.size = sum(map(len, self.bodies))
+        self.events: list[LogEvent] = list(events)
+        """Everything else so far, oldest first; never told. Kept to the end, which packs it."""
+        self.size = sum(map(len, self.bodies)) + sum(len(event.body) for event in self.events)
         """Characters of all chunks and events, told or not."""
         self.written = len(self.bodies)
         """How many of them are durable."""
-        self.events: list[LogEvent] = []
-        """Events that are not durable yet; they are never told."""
+        self.events_written = len(self.events)
+        """How many events are durable."""
         self.failure: StoreError | None = None
         """Set when the store refused this log; the turn must end."""
         self.packed = False
@@ -81,6 +92,16 @@ class TurnLog:
         """Take an event that belongs after the chunks so far."""
         self.events.append(LogEvent(kind, len(self.bodies), body))
         self.size += len(body)
+
+    def note_event(self, kind: str, seq: int, body: str) -> None:
+        """An event that its own transaction has written already."""
+        self.events.insert(self.events_written, LogEvent(kind, seq, body))
+        self.events_written += 1
+
+    @property
+    def all_written(self) -> bool:
+        """Whether nothing waits for a commit."""
+        return self.written == len(self.bodies) and self.events_written == len(self.events)
 
     def written_bodies(self) -> Sequence[str]:
         """What is durable, oldest first."""

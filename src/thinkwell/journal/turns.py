@@ -261,7 +261,7 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
             "turn": record.request_id,
             "seq": seq,
             "kind": "attempt",
-            "body": json.dumps({"attempt": attempt, "at": now}),
+            "body": attempt_body(attempt, now),
         },
     )
     if marker is None:
@@ -289,6 +289,11 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
         journal_start=start,
         started_at=record.started_at or now,
     )
+
+
+def attempt_body(attempt: int, now: float) -> str:
+    """The journal's record of an attempt that begins. Stored format (`journal/events.py`)."""
+    return json.dumps({"attempt": attempt, "at": now})
 
 
 async def mark_places(tx: Transaction, record: TurnRecord, places: tuple[str, ...]) -> None:

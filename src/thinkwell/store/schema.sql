@@ -1,5 +1,6 @@
 -- The whole schema as it stands after every migration; a test holds the two together.
--- Types are those both SQLite and PostgreSQL read alike; only the identity columns differ.
+-- Types are those both SQLite and PostgreSQL read alike; only the identity columns and BLOB
+-- (there BYTEA) differ.
 -- Times are seconds since the epoch. JSON is TEXT.
 
 CREATE TABLE schema_version (
@@ -102,11 +103,16 @@ CREATE TABLE journal (
     body TEXT NOT NULL
 );
 
+-- One row per ended turn. `format` says how to read it: 0 has its chunks in `chunks`, 1 has `stream`
+-- and `events` (journal/packing.py).
 CREATE TABLE packed_journals (
     agent TEXT NOT NULL,
     turn TEXT NOT NULL,
     settled_at DOUBLE PRECISION NOT NULL,
     chunks TEXT NOT NULL,
+    format BIGINT NOT NULL DEFAULT 0,
+    stream BLOB,
+    events BLOB,
     PRIMARY KEY (agent, turn)
 );
 

@@ -21,17 +21,23 @@ SELECT COALESCE((SELECT MIN(journal_start) FROM turns WHERE status IN ('accepted
 
 -- name: trim_journal
 -- Drop live rows nobody needs any more, a bounded piece at a time.
-DELETE FROM journal WHERE pos < :needed AND pos < (SELECT MIN(pos) + 2000 FROM journal);
+DELETE FROM journal WHERE pos < :needed AND pos < (SELECT MIN(pos) + 500 FROM journal);
 
 -- name: pack_journal
--- The whole stream of an ended turn.
-INSERT INTO packed_journals (agent, turn, chunks, settled_at)
-VALUES (:agent, :turn, :chunks, :settled_at)
-ON CONFLICT (agent, turn) DO UPDATE SET chunks = excluded.chunks, settled_at = excluded.settled_at;
+-- The whole journal of an ended turn, in the current format.
+INSERT INTO packed_journals (agent, turn, settled_at, chunks, format, stream, events)
+VALUES (:agent, :turn, :settled_at, '', :format, :stream, :events)
+ON CONFLICT (agent, turn) DO UPDATE SET
+    settled_at = excluded.settled_at, chunks = excluded.chunks, format = excluded.format,
+    stream = excluded.stream, events = excluded.events;
+
+-- name: packed_stream
+-- The chunks of an ended turn.
+SELECT format, chunks, stream FROM packed_journals WHERE agent = :agent AND turn = :turn;
 
 -- name: packed_journal
--- The stream of an ended turn.
-SELECT chunks FROM packed_journals WHERE agent = :agent AND turn = :turn;
+-- Chunks and events of an ended turn.
+SELECT format, chunks, stream, events FROM packed_journals WHERE agent = :agent AND turn = :turn;
 
 -- name: drop_old_packed_journals
 -- Streams past their retention.

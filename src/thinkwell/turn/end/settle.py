@@ -26,7 +26,7 @@ from thinkwell.hooks.contexts import ModelResponse
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.group_commit import Work
-from thinkwell.journal.reading import needed_journal, pack_journal
+from thinkwell.journal.reading import pack_journal
 from thinkwell.journal.turns import (
     TurnEnd,
     TurnRecord,
@@ -105,12 +105,11 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
 async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
     """Store the end, however long the store takes. Raises if it refuses the answer itself."""
     parts, pause = turn.parts, FIRST_PAUSE
-    needed = await needed_journal(parts.store)
     while True:
         try:
             return await parts.commits.insist(
                 parts.owner,
-                lambda tx: _store(tx, turn, end, needed),
+                lambda tx: _store(tx, turn, end),
                 undo=turn.not_stored,
                 waits=lambda: parts.audience.recovering(turn.record.request_id),
             )
@@ -212,9 +211,7 @@ class Stored(msgspec.Struct, frozen=True):
     continuation: TurnRecord | None
 
 
-async def _store(
-    tx: Transaction, turn: RunningTurn, end: TurnEnd, needed: int | None
-) -> Stored | None:
+async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | None:
     """The settling transaction. None if somebody (a clear) has ended the turn before."""
     now = turn.parts.clock.now()
     turn.written = ()
@@ -223,7 +220,9 @@ async def _store(
     if end.status != "skipped" and turn.answer_known:
         await _store_answer(tx, turn)
     turn.stored = True
-    await pack_journal(tx, turn.record, turn.log.bodies, now=now, needed=needed)
+    # Reasoning that is neither sent nor stored must not stay in the journal either.
+    kept = turn.parts.agent.store_reasoning
+    await pack_journal(tx, turn.record, turn.log, now=now, hidden=kept)
     turn.log.packed = True
     record = msgspec.structs.replace(
         turn.record,

@@ -7,6 +7,8 @@ parked instead of coming back for ever. A stall counts as an attempt too.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import msgspec
 
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
@@ -15,7 +17,7 @@ from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import Spent, after_stall
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.turns import TurnGoneError, TurnRecord, start_attempt
+from thinkwell.journal.turns import TurnGoneError, TurnRecord, attempt_body, start_attempt
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import UIMessage, text_of
@@ -62,9 +64,7 @@ async def begin(handle: TurnHandle, turn: RunningTurn) -> Ending | None:
     messages = await _input_of(handle, turn)
     stop = await _tell_start(turn, messages) if first else None
     try:
-        turn.record = await turn.parts.commits.insist(
-            turn.parts.owner, lambda tx: _start(tx, turn, messages)
-        )
+        await _start_attempt(turn, lambda tx, now: _start(tx, turn, messages, now))
     except TurnGoneError:  # a clear was faster
         return Skipped("cleared")
     turn.input_applied = True
@@ -97,10 +97,18 @@ async def begin_again(turn: RunningTurn, stall: StalledError) -> None:
     _count_stall(turn)
     with interruptible(turn.signal):
         await turn.parts.sleep(stall_pause(turn.record.incident.stalls))
-    turn.record = await turn.parts.commits.insist(
-        turn.parts.owner,
-        lambda tx: start_attempt(tx, turn.record, now=turn.parts.clock.now(), seq=turn.log.written),
+    await _start_attempt(
+        turn, lambda tx, now: start_attempt(tx, turn.record, now=now, seq=turn.log.written)
     )
+
+
+async def _start_attempt(
+    turn: RunningTurn, work: Callable[[Transaction, float], Awaitable[TurnRecord]]
+) -> None:
+    """Commit the start of an attempt; the log learns of the mark that `work` has written."""
+    parts, seq, now = turn.parts, turn.log.written, turn.parts.clock.now()
+    turn.record = await parts.commits.insist(parts.owner, lambda tx: work(tx, now))
+    turn.log.note_event("attempt", seq, attempt_body(turn.record.attempt, now))
 
 
 def stall_pause(stalls: int) -> float:
@@ -182,7 +190,9 @@ async def _head_id(tx: Transaction, turn: RunningTurn) -> str | None:
     return None if head is None else head.id
 
 
-async def _start(tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, ...]) -> TurnRecord:
+async def _start(
+    tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, ...], now: float
+) -> TurnRecord:
     session, record = turn.parts.session, turn.record
     if not record.continuation:
         parent = record.branch_from
@@ -193,4 +203,4 @@ async def _start(tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, 
         turn.answer_parent = parent
         turn.newest_at_start = await _newest_at_start(tx, turn)
         record = msgspec.structs.replace(record, branch_from=parent)
-    return await start_attempt(tx, record, now=turn.parts.clock.now(), seq=turn.log.written)
+    return await start_attempt(tx, record, now=now, seq=turn.log.written)

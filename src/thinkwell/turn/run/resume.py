@@ -72,7 +72,7 @@ async def restore(turn: RunningTurn) -> Completed | None:
     """Read the journal back into `turn`. Returns the end when everything was said already."""
     stored = await read_journal(turn.parts.store, turn.record)
     chunks = [cast("Chunk", json.loads(body)) for body in stored.bodies]
-    turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies)
+    turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies, stored.events)
     turn.ledger = await read_ledger(turn.parts.store, turn.record)
     for event in stored.in_order():
         if event.kind in ("chunk", "hidden"):
@@ -89,7 +89,7 @@ async def restore(turn: RunningTurn) -> Completed | None:
     if position.finish_reason is None:
         return None
     asked = bool(turn.steps and turn.steps[-1].tool_calls)  # and was not let go on
-    output = [event.body for event in stored.events if event.kind == "output"]
+    output = stored.of_kind("output")
     reason = stop_reason_of(position.finish_reason, capped=asked)
     return Completed(reason, output[-1]["value"] if output else None)
 
@@ -132,9 +132,7 @@ def _progress(turn: RunningTurn, chunks: Sequence[Chunk]) -> int:
 
 def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None:
     finishes = {
-        cast("int", event.body["stepNumber"]): finish_from_json(event.body)
-        for event in stored.events
-        if event.kind == "model"
+        cast("int", body["stepNumber"]): finish_from_json(body) for body in stored.of_kind("model")
     }
     blocks = step_blocks(turn.fold.message["parts"])[turn.earlier_steps :]
     for number, block in enumerate(blocks[:ended]):
