@@ -1,6 +1,6 @@
 """Thinkwell: durable chat agents. Subclass `Think`, name a model: its turns outlive the request.
 
-What is listed here, and `thinkwell.testing`, is public; everything else may change.
+What is listed here and in the modules of `_MODULES` is public; everything else may change.
 """
 
 from __future__ import annotations
@@ -19,24 +19,6 @@ if TYPE_CHECKING:
     from thinkwell.core.principal import Principal
     from thinkwell.core.signal import AbortController, AbortSignal
     from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
-    from thinkwell.hooks.contexts import (
-        ChatAbortContext,
-        ChatDoneContext,
-        ChatErrorContext,
-        ChatResponse,
-        ChunkContext,
-        MessageContext,
-        ModelResponse,
-        ResponseContext,
-        StepContext,
-        StepFinishContext,
-        ToolCallContext,
-        ToolFailureContext,
-        ToolResultContext,
-        ToolSuccessContext,
-        TurnContext,
-        TurnStartContext,
-    )
     from thinkwell.hooks.registry import hook
     from thinkwell.host.inline import create_agent
     from thinkwell.journal.submission import Submission
@@ -61,46 +43,30 @@ _HOMES = {
     "Allow": "hooks.answers",
     "App": "server.app",
     "Block": "hooks.answers",
-    "ChatAbortContext": "hooks.contexts",
-    "ChatDoneContext": "hooks.contexts",
-    "ChatErrorContext": "hooks.contexts",
-    "ChatResponse": "hooks.contexts",
-    "ChunkContext": "hooks.contexts",
     "Connection": "agent.connection",
     "Fail": "hooks.answers",
     "FailTurn": "core.errors",
     "HttpRequest": "wire.http",
     "HttpResponse": "wire.http",
     "Limits": "core.limits",
-    "MessageContext": "hooks.contexts",
     "Model": "models.base",
-    "ModelResponse": "hooks.contexts",
     "Output": "tools.output",
     "Principal": "core.principal",
-    "ResponseContext": "hooks.contexts",
     "RpcStream": "agent.rpc",
     "Scope": "tools.scope",
     "Session": "session.session",
     "StepConfig": "hooks.answers",
-    "StepContext": "hooks.contexts",
-    "StepFinishContext": "hooks.contexts",
     "Subject": "core.authority",
     "Submission": "journal.submission",
     "Substitute": "hooks.answers",
     "Think": "agent.think",
     "ThinkwellError": "core.errors",
     "Tool": "tools.tool",
-    "ToolCallContext": "hooks.contexts",
     "ToolContext": "tools.context",
     "ToolError": "core.errors",
-    "ToolFailureContext": "hooks.contexts",
-    "ToolResultContext": "hooks.contexts",
-    "ToolSuccessContext": "hooks.contexts",
     "TurnConfig": "hooks.answers",
-    "TurnContext": "hooks.contexts",
     "TurnInfo": "turn.info",
     "TurnResult": "turn.end.ending",
-    "TurnStartContext": "hooks.contexts",
     "UIMessage": "messages.message",
     "create_agent": "host.inline",
     "has_tool_call": "tools.stopping",
@@ -118,46 +84,30 @@ __all__ = [
     "Allow",
     "App",
     "Block",
-    "ChatAbortContext",
-    "ChatDoneContext",
-    "ChatErrorContext",
-    "ChatResponse",
-    "ChunkContext",
     "Connection",
     "Fail",
     "FailTurn",
     "HttpRequest",
     "HttpResponse",
     "Limits",
-    "MessageContext",
     "Model",
-    "ModelResponse",
     "Output",
     "Principal",
-    "ResponseContext",
     "RpcStream",
     "Scope",
     "Session",
     "StepConfig",
-    "StepContext",
-    "StepFinishContext",
     "Subject",
     "Submission",
     "Substitute",
     "Think",
     "ThinkwellError",
     "Tool",
-    "ToolCallContext",
     "ToolContext",
     "ToolError",
-    "ToolFailureContext",
-    "ToolResultContext",
-    "ToolSuccessContext",
     "TurnConfig",
-    "TurnContext",
     "TurnInfo",
     "TurnResult",
-    "TurnStartContext",
     "UIMessage",
     "create_agent",
     "has_tool_call",
@@ -170,8 +120,37 @@ __all__ = [
 __version__ = "0.1.0"
 
 
+_MODULES = frozenset(
+    {"errors", "events", "features", "hooks", "messages", "models", "testing", "tools", "turns"}
+)
+_MOVED = {
+    "ChatAbortContext": "thinkwell.hooks",
+    "ChatDoneContext": "thinkwell.hooks",
+    "ChatErrorContext": "thinkwell.hooks",
+    "ChatResponse": "thinkwell.hooks",
+    "ChunkContext": "thinkwell.hooks",
+    "MessageContext": "thinkwell.hooks",
+    "ModelResponse": "thinkwell.hooks",
+    "ResponseContext": "thinkwell.hooks",
+    "StepContext": "thinkwell.hooks",
+    "StepFinishContext": "thinkwell.hooks",
+    "ToolCallContext": "thinkwell.hooks",
+    "ToolFailureContext": "thinkwell.hooks",
+    "ToolResultContext": "thinkwell.hooks",
+    "ToolSuccessContext": "thinkwell.hooks",
+    "TurnContext": "thinkwell.hooks",
+    "TurnStartContext": "thinkwell.hooks",
+}
+
+
 def __getattr__(name: str) -> Any:
     """Load a public name on first use, so that `import thinkwell` stays cheap."""
+    if name in _MODULES:
+        return import_module(f"thinkwell.{name}")
+    if name in _MOVED:
+        raise AttributeError(
+            f"thinkwell.{name} has moved: write `from {_MOVED[name]} import {name}`."
+        )
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'thinkwell' has no attribute {name!r}")

@@ -36,8 +36,9 @@ def test_every_folder_of_the_package_is_a_layer():
     assert folders - UNLAYERED == LAYERS
 
 
-def test_only_the_front_door_lies_beside_the_layers():
-    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py"}
+def test_only_the_front_doors_lie_beside_the_layers():
+    doors = {"__init__.py", "errors.py", "events.py", "turns.py"}
+    assert {path.name for path in PACKAGE.glob("*.py")} == doors
 
 
 def test_the_classes_users_subclass_stay_few():

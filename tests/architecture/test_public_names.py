@@ -5,13 +5,17 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from importlib import import_module
 from typing import Any
 
+import pytest
+
 import thinkwell
-from tests.architecture.support import PACKAGE, ROOT
+from tests.architecture.support import PACKAGE, ROOT, run_python
 from thinkwell.agent.parity import Parity
 
-MOST_NAMES = 55
+MOST_NAMES = 45
+MODULES = sorted(thinkwell._MODULES)  # pyright: ignore[reportPrivateUsage]
 MOST_NAMES_OF_THINK = 74
 """Without those of the references. Only ever lower."""
 
@@ -38,6 +42,9 @@ REFERENCES = {
 }
 """Their name and ours, for what has another way here."""
 
+IMPORTED = re.compile(r"Imported from `(thinkwell[\w.]*)`")
+IMPORT = re.compile(r"^\s*from (thinkwell[\w.]*) import (\([^)]*\)|[^\n]+)$", re.M)
+
 
 def reference() -> str:
     return (ROOT / "docs" / "reference.md").read_text()
@@ -53,13 +60,76 @@ def public_members(owner: Any) -> set[str]:
     return {name for name in dir(owner) if not name.startswith("_")}
 
 
-def test_every_name_in_all_can_be_imported():
-    assert [name for name in thinkwell.__all__ if not hasattr(thinkwell, name)] == []
+@pytest.mark.parametrize("module", ["thinkwell", *(f"thinkwell.{name}" for name in MODULES)])
+class TestModules:
+    def test_every_name_in_all_can_be_imported(self, module: str):
+        found = import_module(module)
+        assert [name for name in found.__all__ if not hasattr(found, name)] == []
+
+    def test_all_is_sorted(self, module: str):
+        names = list(import_module(module).__all__)
+        assert names == sorted(set(names))
+
+    def test_every_class_and_function_has_a_docstring(self, module: str):
+        found = import_module(module)
+        named = {name: getattr(found, name) for name in found.__all__}
+        explained = {n: v for n, v in named.items() if inspect.isclass(v) or inspect.isfunction(v)}
+        assert [n for n, value in explained.items() if not (value.__doc__ or "").strip()] == []
+
+    def test_every_name_stands_in_the_reference(self, module: str):
+        named = set(re.findall(r"`@?([A-Za-z_]+)", reference()))
+        assert sorted(set(import_module(module).__all__) - named) == []
 
 
-def test_all_is_sorted_and_short():
-    assert list(thinkwell.__all__) == sorted(thinkwell.__all__)
-    assert len(set(thinkwell.__all__)) == len(thinkwell.__all__) <= MOST_NAMES
+def homes() -> dict[str, str]:
+    """Every name with a heading that is no member of an agent, and where the reference has it."""
+    found: dict[str, str] = {}
+    for chapter in reference().split("\n## ")[1:]:
+        intro, *sections = chapter.split("\n### ")
+        for section in sections:
+            names = re.findall(r"`@?(\w+)`", section.partition("\n")[0])
+            said = IMPORTED.search(section) or IMPORTED.search(intro)
+            home = "thinkwell" if said is None else said[1]
+            found |= {name: home for name in names if not hasattr(thinkwell.Think, name)}
+    return found
+
+
+def test_every_name_can_be_imported_from_where_the_reference_says():
+    assert len(homes()) > 100
+    lost = [(n, home) for n, home in homes().items() if not hasattr(import_module(home), n)]
+    assert lost == []
+
+
+def test_every_import_that_a_document_shows_works():
+    documents = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    shown = [found for path in documents for found in IMPORT.findall(path.read_text())]
+    assert shown
+    lost = [
+        (home, name)
+        for home, names in shown
+        for name in re.findall(r"\w+", names)
+        if not hasattr(import_module(home), name)
+    ]
+    assert lost == []
+
+
+def test_a_name_that_has_moved_says_where_to():
+    from thinkwell import _MOVED  # pyright: ignore[reportPrivateUsage]
+
+    for name, home in _MOVED.items():
+        assert hasattr(import_module(home), name)
+        with pytest.raises(AttributeError, match=f"from {home} import {name}"):
+            getattr(thinkwell, name)
+
+
+def test_modules_can_be_reached_as_attributes():
+    assert (
+        run_python("import thinkwell; print(thinkwell.errors.ToolError.__name__)") == "ToolError\n"
+    )
+
+
+def test_the_front_door_is_small():
+    assert len(thinkwell.__all__) <= MOST_NAMES
 
 
 def test_all_names_everything_that_type_checkers_see():
@@ -67,12 +137,6 @@ def test_all_names_everything_that_type_checkers_see():
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     ours = [node for node in imports if (node.module or "").startswith("thinkwell.")]
     assert {alias.name for node in ours for alias in node.names} == set(thinkwell.__all__)
-
-
-def test_every_public_class_and_function_has_a_docstring():
-    named = {name: getattr(thinkwell, name) for name in thinkwell.__all__}
-    explained = {n: v for n, v in named.items() if inspect.isclass(v) or inspect.isfunction(v)}
-    assert [name for name, value in explained.items() if not (value.__doc__ or "").strip()] == []
 
 
 def test_every_public_name_has_a_heading_in_the_reference():

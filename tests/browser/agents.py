@@ -10,7 +10,6 @@ from typing import Any
 
 from thinkwell import (
     Agent,
-    ChatResponse,
     Connection,
     HttpRequest,
     RpcStream,
@@ -19,6 +18,7 @@ from thinkwell import (
     rpc,
     tool,
 )
+from thinkwell.hooks import ChatResponse
 from thinkwell.testing import ScriptedModel
 
 

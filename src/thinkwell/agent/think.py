@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+from msgspec import UNSET, UnsetType
+
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.client_calls import ClientCalls
 from thinkwell.agent.entry import run_and_wait
 from thinkwell.agent.lifecycle import Lifecycle
-from thinkwell.agent.outcomes import ToolOutcomes
 from thinkwell.agent.parity import Parity
 from thinkwell.agent.registration import Registration
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
@@ -28,6 +29,7 @@ from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
 from thinkwell.turn.ask.answers import approval_answer, result_answer
 from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
+from thinkwell.turn.ask.outcomes import resolve_outcome
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.info import TurnInfo
 from thinkwell.turn.tail import end_chunks
@@ -39,7 +41,7 @@ DEFAULT_PROMPT = (
 )
 
 
-class Think(Parity, Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
+class Think(Parity, Lifecycle, Registration, ClientCalls, Agent):
     """A chat agent whose turns are durable. Name a `model`; everything else has a default."""
 
     model: ClassVar[Any] = None
@@ -213,6 +215,18 @@ class Think(Parity, Lifecycle, Registration, ClientCalls, ToolOutcomes, Agent):
                 tool_call_id, approved=approved, reason=reason, auto_continue=auto_continue
             )
         )
+
+    async def resolve_tool_outcome(
+        self, tool_call_id: str, *, output: Any = UNSET, error: str | UnsetType = UNSET
+    ) -> bool:
+        """Say what came of a call that was cut off; without it, the same call is never run again.
+
+        Exactly one of the two. With `output=`, which may be None, it took effect: the next call of
+        the same gets that result instead of running. With `error=` it did not, and may run again.
+        False if no such call is open.
+        """
+        parts = self._turns.parts
+        return await resolve_outcome(parts, tool_call_id, output=output, error=error)
 
     # Messages
 

@@ -14,6 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
+from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.core.limits import Limits
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
@@ -104,6 +105,8 @@ class App:
         self.tool_threads_per_agent = _at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
         self._drain_by: float | None = None
         self.limits = limits
+        self.events = EventBus()
+        """What happens inside, for whoever subscribes; also before the start."""
         self._names = _names_of(self.agents)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
@@ -138,6 +141,7 @@ class App:
             host = Host(
                 self.agents,
                 store_from_url(self.store, durability=self.durability),
+                bus=self.events,
                 drain_timeout=self.drain_timeout,
                 tool_threads=self.tool_threads,
                 tool_threads_per_agent=self.tool_threads_per_agent,

@@ -8,16 +8,9 @@ import pytest
 
 from tests.unit.tools.support import CTX
 from thinkwell.core.errors import ToolError, ToolInputError, ToolOutputError
-from thinkwell.tools import (
-    ToolContext,
-    approval_required,
-    as_tool,
-    client_tool,
-    from_json_schema,
-    parse_input,
-    run_tool,
-    tool,
-)
+from thinkwell.tools import ToolContext, client_tool, from_json_schema, tool
+from thinkwell.tools.execute import approval_required, parse_input, run_tool
+from thinkwell.tools.tool import as_tool
 
 
 async def run(function, value=None):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from thinkwell.tools import default_model_output, model_output
+from thinkwell.tools.model_output import default_model_output, model_output
 
 
 async def convert(function, output: object = "stored"):

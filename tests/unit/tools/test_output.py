@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypedDict
 
 from thinkwell.core.errors import ConfigurationError, OutputError, ToolInputError
-from thinkwell.tools import (
-    Output,
-    check_input,
+from thinkwell.tools import Output
+from thinkwell.tools.execute import check_input
+from thinkwell.tools.output import (
     correction_request,
     final_answer_instruction,
     final_answer_tool,

@@ -12,7 +12,8 @@ from pydantic_ai.exceptions import ApprovalRequired
 
 from tests.unit.tools.support import CTX
 from thinkwell.core.errors import ToolDefinitionError, ToolError, ToolInputError, ToolOutputError
-from thinkwell.tools import as_tool, check_input, run_tool
+from thinkwell.tools.execute import check_input, run_tool
+from thinkwell.tools.tool import as_tool
 
 
 def add(a: int, b: int = 1) -> int:
@@ -52,7 +53,7 @@ class TestTakingOver:
     def test_pydantic_ai_is_not_imported_to_recognise_one(self):
         program = (
             "import sys\n"
-            "from thinkwell.tools import as_tool\n"
+            "from thinkwell.tools.tool import as_tool\n"
             "async def add(a: int): ...\n"
             "as_tool(add)\n"
             "sys.exit('pydantic_ai' in sys.modules)"

@@ -9,7 +9,8 @@ from thinkwell.core.errors import (
     ToolRepairError,
     UnknownToolError,
 )
-from thinkwell.tools import RawCall, RepairCall, client_tool, repair_call
+from thinkwell.tools import RepairCall, client_tool
+from thinkwell.tools.repair import RawCall, repair_call
 
 CALL = RawCall(tool_call_id="c1", tool_name="wether", input='{"city": ')
 

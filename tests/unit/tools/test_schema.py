@@ -10,7 +10,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from thinkwell.core.errors import ToolDefinitionError, ToolInputError
-from thinkwell.tools import ToolContext, as_tool, check_input, from_json_schema
+from thinkwell.tools import ToolContext, from_json_schema
+from thinkwell.tools.execute import check_input
+from thinkwell.tools.tool import as_tool
 
 if TYPE_CHECKING:
     from decimal import Decimal

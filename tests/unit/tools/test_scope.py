@@ -9,8 +9,8 @@ from thinkwell.messages.model_messages import (
     TextContent,
     UserMessage,
 )
-from thinkwell.tools import Scope, Tool, inject_user
-from thinkwell.tools.scope import render_sections
+from thinkwell.tools import Scope, Tool
+from thinkwell.tools.scope import inject_user, render_sections
 
 PICTURE = FileContent("data:image/png;base64,AA==", "image/png")
 

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from thinkwell.core.errors import ConfigurationError
-from thinkwell.tools import has_tool_call, should_stop, step_count_is
+from thinkwell.tools import has_tool_call, step_count_is
+from thinkwell.tools.stopping import should_stop
 
 
 def step(*names: str):

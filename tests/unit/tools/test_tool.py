@@ -7,16 +7,9 @@ from typing import Any
 import pytest
 
 from thinkwell.core.errors import ToolDefinitionError, ToolInputError
-from thinkwell.tools import (
-    Tool,
-    as_tool,
-    bind_tools,
-    check_input,
-    client_tool,
-    from_json_schema,
-    is_tool,
-    tool,
-)
+from thinkwell.tools import Tool, client_tool, from_json_schema, tool
+from thinkwell.tools.execute import check_input
+from thinkwell.tools.tool import as_tool, bind_tools, is_tool
 
 
 class Base:

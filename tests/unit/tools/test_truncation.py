@@ -3,7 +3,7 @@
 import pytest
 
 from thinkwell.core import json
-from thinkwell.tools import limit_output
+from thinkwell.tools.truncation import limit_output
 
 
 @pytest.mark.parametrize("value", ["short", {"a": 1}, [1, 2], None, 7, True])

@@ -1,0 +1,46 @@
+"""What comes of a turn: its result, how it stands, and what its readers are given."""
+
+from thinkwell.agent.agent_events import (
+    AgentEvent,
+    AgentResponse,
+    ChatAbort,
+    ChatDone,
+    ChatError,
+    ChatStart,
+    ContentDelta,
+    ContentEnd,
+    ReasoningDelta,
+    ReasoningEnd,
+    ToolCallDelta,
+    ToolCallError,
+    ToolCallResult,
+    ToolCallStart,
+)
+from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
+from thinkwell.hooks.contexts import StopReason
+from thinkwell.journal.submission import Submission
+from thinkwell.turn.end.ending import TurnResult
+from thinkwell.turn.info import TurnInfo
+
+__all__ = [
+    "AgentEvent",
+    "AgentResponse",
+    "ChatAbort",
+    "ChatCallback",
+    "ChatDone",
+    "ChatError",
+    "ChatOutcome",
+    "ChatStart",
+    "ContentDelta",
+    "ContentEnd",
+    "ReasoningDelta",
+    "ReasoningEnd",
+    "StopReason",
+    "Submission",
+    "ToolCallDelta",
+    "ToolCallError",
+    "ToolCallResult",
+    "ToolCallStart",
+    "TurnInfo",
+    "TurnResult",
+]
