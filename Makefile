@@ -8,12 +8,14 @@ STAMP := $(VENV)/.installed
 PORT ?= 8787
 PYTEST_ARGS ?=
 
-.PHONY: help install page node-tests browser run test check bench clean
+.PHONY: help install page node-tests browser run test check cover mutate bench clean
 
 help:
 	@echo "make run     start the demo agent on http://127.0.0.1:$(PORT)"
 	@echo "make test    everything: style, types, layers, behaviour, crashes, browser"
 	@echo "make check   only ruff, pyright and the layer contracts"
+	@echo "make cover   which lines and branches the quick tests reach"
+	@echo "make mutate  whether the tests of the pure decisions notice a changed operator"
 	@echo "make bench   measure CPU beside other servers and write benchmarks/RESULTS.md"
 
 install: $(STAMP)
@@ -76,9 +78,22 @@ check: install
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 
+# The quick tests: what kills processes or drives a browser shows its worth in other ways.
+QUICK := tests/unit tests/contracts tests/turns tests/http tests/wire tests/cli
+
+cover: install
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q $(QUICK) -m "not crash and not browser" $(PYTEST_ARGS)
+	$(BIN)/coverage combine -q
+	$(BIN)/coverage report
+
+# Changes the pure decisions one operator at a time; their unit tests must notice. Ten minutes.
+mutate: install
+	nice -n 19 $(BIN)/python -m tests.mutation
+
 bench: install
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .import_linter_cache src/thinkwell/server/page
+	rm -rf $(VENV) .coverage .coverage.* .pytest_cache .ruff_cache .import_linter_cache src/thinkwell/server/page
 	rm -rf studio/node_modules tests/*/node_modules benchmarks/.venvs

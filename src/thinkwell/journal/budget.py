@@ -98,15 +98,15 @@ def after_death(incident: Incident, found: Found, *, max_attempts: int, now: flo
         place: _count(incident.deaths, place, moved=moved) for place in _died_at(incident, found)
     }
     barren = 0 if moved else incident.barren + 1
-    worst = max(deaths.values(), default=0)
+    worst = max(deaths.values())
     if worst >= DEATHS:
         # The one entered last comes first: it may lie inside the others.
         places = tuple(place for place in reversed(deaths) if deaths[place] == worst)
         return Spent(places=places, count=worst)
     if barren > max_attempts:
         return Spent(places=(BETWEEN,), count=barren)
-    counted = barren or any(deaths.values())
-    since = (incident.since or now) if counted else None
+    # A death without progress counts at its place too, so `barren` has nothing to add here.
+    since = (incident.since or now) if any(deaths.values()) else None
     return msgspec.structs.replace(incident, deaths=deaths, barren=barren, since=since)
 
 

@@ -5,9 +5,8 @@ refers to nothing known, or lacks what it needs, finds its place or does nothing
 its own copy of the message it is given; the chunks it is given may be shared and are never
 changed.
 
-Left to the caller: outputs of calls in other messages (`settle.py`), and what an `error` or `abort`
-means for the turn. A continuation settles the calls of the message it goes on with by the rule of
-`settle.py`.
+Left to the caller: what an `error` or `abort` means for the turn. A continuation also settles the
+calls of the message it goes on with; their first outcome stays (F13).
 
 Invariant: no tool part ever goes back to an earlier state.
 """

@@ -214,3 +214,27 @@ def test_the_boots_of_the_last_two_attempts_are_kept():
 def test_places_have_names_for_people():
     assert describe(HOOK) == "the hook Agent.before_step (before_step)"
     assert describe(MODEL) == "the model call"
+
+
+def test_a_turn_that_has_not_begun_has_nothing_against_it():
+    fresh = Incident()
+    assert (fresh.progress, fresh.barren, fresh.stalls, fresh.stalled_step) == (0, 0, 0, 0)
+
+
+def test_an_attempt_of_the_same_life_is_not_another_life():
+    assert Incident(boots=(1, 2)).begun(2, 0).boots == (1, 2)
+    assert Incident(boots=(1, 2)).begun(3, 0).boots == (2, 3)
+
+
+def test_a_death_after_progress_is_remembered_where_it_may_come_again():
+    incident, found = Incident(places=(TOOL,)), Found(progress=1)
+    verdict = after_death(incident, found, max_attempts=MANY, now=5.0)
+    assert isinstance(verdict, Incident)
+    assert (verdict.since, verdict.barren, dict(verdict.deaths)) == (5.0, 0, {TOOL: 1})
+
+
+def test_a_model_call_that_brought_text_is_not_held_against_the_turn():
+    incident, found = Incident(places=(MODEL,), since=1.0), Found(progress=1)
+    verdict = after_death(incident, found, max_attempts=MANY, now=5.0)
+    assert isinstance(verdict, Incident)
+    assert verdict.since is None

@@ -166,3 +166,22 @@ class TestOutcome:
 @pytest.mark.parametrize("kind", ["input-start", "input-available", "input-error"])
 def test_an_input_chunk_without_name_or_id_does_nothing(kind):
     assert parts_of({"type": f"tool-{kind}", "toolCallId": "c"}, {"type": f"tool-{kind}"}) == []
+
+
+def test_a_call_that_is_settled_has_no_open_input():
+    folding = fold(START, delta("{"), tool_chunk("output-error", errorText="cut"))
+    assert folding.open_parts() == []
+
+
+def test_an_unknown_call_awaits_nothing():
+    assert not fold(START).awaits_input("other")
+
+
+def test_a_stored_input_that_was_cut_goes_on_where_it_stopped():
+    folding = fold(delta('{"q":'), delta("1}"), onto=assistant(call("input-streaming")))
+    assert folding.open_parts() == [OpenPart("tool-input", "c1", '{"q":1}', "search")]
+
+
+def test_a_stored_tool_part_without_an_id_is_left_alone():
+    broken = {"type": "tool-search", "state": "input-available"}
+    assert parts_of(tool_chunk("output-available", output=1), onto=assistant(broken)) == [broken]

@@ -5,7 +5,14 @@ import copy
 import pytest
 
 from tests.unit.messages.helpers import assistant, call, settled_call, text, user
-from thinkwell.messages.repair import INTERRUPTED_TEXT, NOT_ALLOWED_TEXT, repair_transcript
+from thinkwell.messages.repair import (
+    INTERRUPTED_TEXT,
+    NOT_ALLOWED_TEXT,
+    NOT_ANSWERED_TEXT,
+    is_intact,
+    repair_interrupted_tool_part,
+    repair_transcript,
+)
 
 DEAD = [
     ("input-streaming", INTERRUPTED_TEXT),
@@ -99,3 +106,26 @@ def test_inputs_are_not_changed_and_other_messages_keep_their_identity():
     result = repair_transcript(messages)
     assert messages == before
     assert result.messages[0] is messages[0]
+
+
+def test_nothing_to_do_counts_nothing():
+    result = repair_transcript([user(text("hi"))])
+    assert (result.removed_tool_calls, result.normalized_inputs) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "names", "said"),
+    [
+        ("input-available", ["search"], NOT_ANSWERED_TEXT),
+        ("input-available", ["other"], INTERRUPTED_TEXT),
+        ("input-streaming", ["search"], INTERRUPTED_TEXT),
+        ("approval-requested", ["search"], NOT_ALLOWED_TEXT),
+    ],
+)
+def test_only_a_whole_call_of_a_clients_tool_was_not_answered(state, names, said):
+    assert repair_interrupted_tool_part(call(state), names)["errorText"] == said
+
+
+def test_a_message_is_intact_if_nothing_in_it_is_dead():
+    assert is_intact(assistant(settled_call()))
+    assert not is_intact(assistant(call("input-available")))

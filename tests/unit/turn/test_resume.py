@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinkwell.models.base import Finish
-from thinkwell.turn.run.resume import Position, read_position
+from thinkwell.turn.run.resume import Position, read_position, stop_reason_of
 from thinkwell.turn.run.steps import Continue, Final, decide_next
 
 START = {"type": "start", "messageId": "m"}
@@ -65,3 +65,10 @@ class TestDecision:
     @pytest.mark.parametrize("reason", ["length", "content-filter"])
     def test_4_3_a_cut_answer_ends_the_turn_although_it_has_calls(self, reason: Any):
         assert decide_next(Finish(reason=reason), called=True) == Final(reason)
+
+    @pytest.mark.parametrize(
+        ("reason", "stop"),
+        [("tool-calls", "max_steps"), ("other", "max_steps"), ("length", "length")],
+    )
+    def test_calls_that_were_not_let_go_on_ended_at_a_cap(self, reason: str, stop: str):
+        assert stop_reason_of(reason, capped=True) == stop
