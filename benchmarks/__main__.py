@@ -1,6 +1,8 @@
 """`python -m benchmarks`: measure everything, print the tables, write RESULTS.md and its plot.
 
-`--quick` measures only ours, in less than two minutes, and writes nothing.
+`--quick` measures only ours and the bare path, in less than two minutes, and writes nothing.
+`--no-peers` leaves the other servers out. `--beside FOLDER` measures another checkout of this
+repository in the same interleaved rounds: what a change costs or saves.
 """
 
 from __future__ import annotations
@@ -16,9 +18,18 @@ from pathlib import Path
 from benchmarks import document, long_conversation
 from benchmarks.document import Results
 from benchmarks.end_to_end import Costs, Subject, end_to_end
-from benchmarks.load import AGENTS, WINDOW, idle_memory, stream, tabs_cost
+from benchmarks.load import (
+    AGENTS,
+    STREAM_RUNS,
+    WINDOW,
+    Stream,
+    beside_others,
+    idle_memory,
+    stream,
+    tabs_cost,
+)
 from benchmarks.measure import history_costs, hook_costs, import_seconds, turn_costs
-from benchmarks.peers.environments import PEERS, PeerUnavailableError, prepare
+from benchmarks.peers.environments import LIBRARY, PEERS, PeerUnavailableError, prepare
 from benchmarks.processes import Listener, Worker
 from benchmarks.provider import start_provider, start_stamping_provider, start_tool_provider
 from benchmarks.report import (
@@ -29,13 +40,22 @@ from benchmarks.report import (
     import_rows,
     memory_row,
     missing_row,
+    others_row,
+    ratio_row,
     stream_rows,
     tabs_row,
     turn_rows,
 )
-from benchmarks.subjects.servers import start_ours, start_peer
+from benchmarks.subjects.servers import start_bare, start_ours, start_peer
 
-OURS = "thinkwell"
+OURS, BARE, HTTP, BRIDGE, POWER, OTHER = (
+    "thinkwell",
+    "bare path",
+    "thinkwell, SSE",
+    "thinkwell, bridge",
+    "thinkwell, power",
+    "thinkwell, other checkout",
+)
 ROUNDS, PEER_ROUNDS, QUICK_ROUNDS = 5, 3, 3
 QUICK_AGENTS, QUICK_WINDOW = 200, 8.0
 # `import thinkwell` loads names on first use; the second line is what defining an agent needs.
@@ -54,38 +74,81 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only ours, less than two minutes")
     parser.add_argument("--no-peers", action="store_true", help="leave the other servers out")
+    parser.add_argument("--beside", type=Path, help="another checkout, in the same rounds")
     options = parser.parse_args()
     rounds = QUICK_ROUNDS if options.quick else ROUNDS
+    peers = not (options.quick or options.no_peers)
     results = Results(rounds=rounds, peer_rounds=min(rounds, PEER_ROUNDS))
     with tempfile.TemporaryDirectory() as folder:
-        measure_servers(results, Path(folder), peers=not (options.quick or options.no_peers))
+        with ExitStack() as stack:
+            provider = stack.enter_context(start_stamping_provider())
+            subjects = start_own(stack, provider, Path(folder), beside=options.beside)
+            if peers:
+                subjects |= start_peers(stack, provider, Path(folder))
+            measure_servers(results, subjects, stack.enter_context(Worker("driver")))
         measure_load(results, Path(folder), quick=options.quick)
         if not options.quick:
             say("long conversations")
             results.edge += asyncio.run(long_conversation.measure(room(Path(folder), "long")))
-            measure_inside(results, Path(folder))
-    if not (options.quick or options.no_peers):
+            measure_inside(results, Path(folder), peers=peers)
+    if peers:
         document.write(results)
     print(results.summary())
 
 
-def measure_servers(results: Results, folder: Path, *, peers: bool) -> None:
-    """Ours end to end, beside the peers."""
-    with ExitStack() as stack:
-        provider = stack.enter_context(start_stamping_provider())
-        driver = stack.enter_context(Worker("driver"))
-        ours = stack.enter_context(start_ours(provider, room(folder, OURS)))
-        subjects: dict[str, Subject | str] = {OURS: Subject(protocol=OURS, server=ours)}
-        if peers:
-            subjects |= start_peers(stack, provider, folder)
-        say("servers, end to end")
-        results.outcomes = end_to_end(
-            subjects, driver, results.rounds, limits=dict.fromkeys(PEER_NAMES, results.peer_rounds)
-        )
-        own = results.outcomes[OURS]
-        if not isinstance(own, Costs):
-            raise SystemExit(f"our own server could not be measured: {own}")
-        results.edge += end_to_end_rows(own)
+def start_own(
+    stack: ExitStack, provider: Listener, folder: Path, *, beside: Path | None
+) -> dict[str, Subject | str]:
+    """Ours in its variants, and the bare path."""
+    served = stack.enter_context(start_ours(provider, room(folder, "ours")))
+    strict = stack.enter_context(start_ours(provider, room(folder, "power"), durability="power"))
+    bare = stack.enter_context(start_bare(provider, room(folder, "bare")))
+    some = ("small", "burst")
+    subjects: dict[str, Subject | str] = {
+        OURS: Subject(protocol="thinkwell", server=served),
+        BARE: Subject(protocol="thinkwell", server=bare),
+        HTTP: Subject(protocol="thinkwell-http", server=served, scenarios=some),
+        BRIDGE: Subject(protocol="thinkwell-bridge", server=served, scenarios=some),
+        POWER: Subject(protocol="thinkwell", server=strict, scenarios=(*some, "crowd")),
+    }
+    if beside is not None:
+        other = start_ours(provider, room(folder, "other"), checkout=beside.absolute())
+        subjects[OTHER] = Subject(protocol="thinkwell", server=stack.enter_context(other))
+    return subjects
+
+
+def measure_servers(
+    results: Results, subjects: Mapping[str, Subject | str], driver: Worker
+) -> None:
+    """Everything end to end, round by round."""
+    say("servers, end to end")
+    results.outcomes = end_to_end(
+        subjects, driver, results.rounds, limits=dict.fromkeys(PEER_NAMES, results.peer_rounds)
+    )
+    own, bare = results.outcomes[OURS], results.outcomes[BARE]
+    if not isinstance(own, Costs):
+        raise SystemExit(f"our own server could not be measured: {own}")
+    results.edge += end_to_end_rows(own, bare if isinstance(bare, Costs) else None)
+    if isinstance(http := results.outcomes[HTTP], Costs):
+        results.edge.append(ratio_row("turn over SSE, of WebSocket", http.turn, own.turn, 1.1))
+    if isinstance(other := results.outcomes.get(OTHER), Costs):
+        results.edge += beside_rows(own, other)
+
+
+def beside_rows(own: Costs, other: Costs) -> list[Row]:
+    """This checkout as a multiple of the other one."""
+    figures = {
+        "turn": (own.turn, other.turn),
+        "delta, burst": (own.burst_delta, other.burst_delta),
+        "delta, one each ms": (own.paced_delta, other.paced_delta),
+        "50 agents x 200 deltas": (own.crowd, other.crowd),
+        "turns/s": (own.busy, other.busy),
+    }
+    return [
+        ratio_row(f"{what}, of the other checkout", mine, theirs, None)
+        for what, (mine, theirs) in figures.items()
+        if mine is not None and theirs is not None
+    ]
 
 
 PEER_NAMES = tuple(peer.name for peer in PEERS)
@@ -111,11 +174,21 @@ def measure_load(results: Results, folder: Path, *, quick: bool) -> None:
     One that fails is a line of the table and does not take the others with it.
     """
     agents, window = (QUICK_AGENTS, QUICK_WINDOW) if quick else (AGENTS, WINDOW)
+    runs: list[Stream] = []
+
+    def watch(subject: Subject, driver: Worker, provider: Listener) -> list[Row]:
+        runs.append(stream(subject, driver, provider, agents=agents, window=window))
+        return []
+
     scenarios: dict[str, Scenario] = {
         "several tabs": lambda s, d, _: [tabs_row(*tabs_cost(s, d, results.rounds))],
-        "many agents": lambda s, d, p: stream_rows(stream(s, d, p, agents=agents, window=window)),
+        **{f"many agents {run + 1}": watch for run in range(1 if quick else STREAM_RUNS)},
         "idle agents": lambda s, d, _: [memory_row(idle_memory(s, d))],
     }
+    if not quick:
+        scenarios["other turns"] = lambda s, d, _: [
+            others_row(*beside_others(s, d, results.rounds))
+        ]
     for what, scenario in scenarios.items():
         say(what)
         with (
@@ -128,30 +201,47 @@ def measure_load(results: Results, folder: Path, *, quick: bool) -> None:
             except RuntimeError as error:
                 rows = [missing_row(what, str(error))]
         results.edge += rows
+    if runs:
+        results.edge += stream_rows(runs)
 
 
-def measure_inside(results: Results, folder: Path) -> None:
-    """Turns in process, ours beside the library, then ours on top of histories; imports."""
+def measure_inside(results: Results, folder: Path, *, peers: bool) -> None:
+    """Turns in process, ours beside libraries, then ours on top of histories; imports."""
     say("in process")
     with start_provider() as provider, start_tool_provider() as tool_provider:
-        results.inside += measure_turns(provider.base_url, tool_provider.base_url, folder)
+        urls = {"plain": provider.base_url, "tool": tool_provider.base_url}
+        results.inside += measure_turns(urls, folder, peers=peers)
     results.inside += import_rows(import_seconds(IMPORTS))
 
 
-def measure_turns(base_url: str, tool_url: str, folder: Path) -> list[Row]:
+def measure_turns(urls: Mapping[str, str], folder: Path, *, peers: bool) -> list[Row]:
     """The rows that need our subject process."""
-    with (
-        ours(base_url, folder / "turns.db") as plain,
-        ours(tool_url, folder / "tools.db") as with_tool,
-        Worker("subjects.peer", "--base-url", base_url) as peer,
-        Worker("subjects.peer", "--base-url", tool_url) as peer_with_tool,
-    ):
-        costs = turn_costs(
-            {"thinkwell": plain, "pydantic-ai": peer},
-            {"thinkwell": with_tool, "pydantic-ai": peer_with_tool},
-        )
+    with ExitStack() as stack:
+        workers: dict[str, dict[str, Worker]] = {}
+        for kind, url in urls.items():
+            workers[kind] = {"thinkwell": ours(url, folder / f"{kind}.db")}
+            workers[kind]["pydantic-ai"] = Worker("subjects.peer", "--base-url", url)
+            if peers and has_library():
+                python = LIBRARY.command[0]
+                strands = Worker("subjects.strands_peer", "--base-url", url, python=python)
+                workers[kind]["strands"] = strands
+            for worker in workers[kind].values():
+                stack.enter_context(worker)
+        costs = turn_costs(workers["plain"], workers["tool"])
+        plain = workers["plain"]["thinkwell"]
         hooks = hook_rows(hook_costs(plain))
-        return turn_rows(*costs) + hooks + history_rows(history_costs(plain))
+        own = costs.pop("thinkwell")
+        return turn_rows(own, costs) + hooks + history_rows(history_costs(plain))
+
+
+def has_library() -> bool:
+    """Whether the other library can be measured; says why if not."""
+    try:
+        prepare(LIBRARY)
+    except (PeerUnavailableError, OSError) as error:
+        say(f"{LIBRARY.name} is left out: {error}")
+        return False
+    return True
 
 
 def ours(base_url: str, database: Path) -> Worker:

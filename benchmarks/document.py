@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.end_to_end import Costs, Outcome
-from benchmarks.peers.environments import PEERS
+from benchmarks.peers.environments import LIBRARY, PEERS
 from benchmarks.plot import draw
 from benchmarks.report import Row, own_table, peer_table
 
@@ -55,6 +55,7 @@ def write(results: Results) -> None:
             peers=peer_table(results.outcomes),
             inside=own_table(results.inside),
             how=_how(results.outcomes),
+            library=f"{LIBRARY.name} {LIBRARY.version}: {LIBRARY.how}.",
             rounds=results.rounds,
             peer_rounds=results.peer_rounds,
         )
@@ -65,7 +66,15 @@ def _how(outcomes: Mapping[str, Outcome]) -> str:
     known: Sequence[str] = [
         f"- {peer.name} {peer.version}: {peer.how}." for peer in PEERS if peer.name in outcomes
     ]
-    return "\n".join(known)
+    return "\n".join([*VARIANTS, *known])
+
+
+VARIANTS = (
+    "- thinkwell, SSE: `useChat` over HTTP; bridge: through pydantic-ai's model for the same "
+    'provider; power: `durability="power"`, every commit synced to the disk, as agno\'s are.',
+    "- bare path: uvicorn, aiohttp, sqlite3 and msgspec, written by hand for this and nothing else "
+    "(`subjects/bare.py`): what a read of the provider's socket brought is committed, then sent.",
+)
 
 
 PAGE = """# Results
@@ -88,7 +97,7 @@ CPU of the server process alone, if nothing else is said.
 
 ## In process
 
-Without sockets to clients; the library beside it stores nothing.
+Without sockets to clients; the libraries beside it store nothing. {library}
 
 {inside}
 
@@ -96,14 +105,15 @@ Without sockets to clients; the library beside it stores nothing.
 
 Mock provider, server and client are three processes on one machine. Thinkwell is `thinkwell serve`
 with two `on_chunk` hooks; it commits turn, journal and messages to a SQLite file. Its client speaks
-WebSocket and sends the transcript with every question, as the npm clients do. Every server runs on
-uvicorn and uvloop and talks to the same provider.
+WebSocket and sends the transcript with every question, as the npm clients do. All servers talk to
+the same provider. Stored conversations have messages of 1 to 2 KB, every answer with a tool call.
 
 CPU is read from the CPU clock of the server's process (all threads), after the process has become
 quiet. A delta's cost is that of a turn with 2,000 deltas minus that of a turn with two, divided by
 the difference. A turn follows another on the same conversation, ten in a row. The 50 agents are
 connected and have not run before. The first delta is stamped by the provider and by the client with
 the same clock; so is every delta of the many agents, whose lag is taken while none begins or ends.
-Figures are medians of {rounds} interleaved rounds ({peer_rounds} with the peers). CPU time is
-fairly robust against other work on the machine, wall time is not.
+Figures are medians of {rounds} interleaved rounds ({peer_rounds} with the peers), with the least
+and the most of them; ratios are taken round by round. What holds for every run is judged by its
+worst. CPU time is fairly robust against other work on the machine, wall time is not.
 """

@@ -1,8 +1,8 @@
 """End to end: provider socket to client socket, the CPU of the server process alone.
 
 Provider, server and client are three processes. Subjects take turns within a round, so that a busy
-moment of the machine hits all of them; what is reported are medians. A subject that fails is left
-out from then on and reported with the reason.
+moment of the machine hits all of them; what is reported is each round's figure, see `Spread`. A
+subject that fails is left out from then on and reported with the reason.
 """
 
 from __future__ import annotations
@@ -10,16 +10,20 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.measure import per_delta
 from benchmarks.processes import Listener, Worker
 from benchmarks.provider import BURST, CROWD, CROWD_DELTAS, DELTAS, PACED, SMALL, SMALL_DELTAS
+from benchmarks.spread import Spread
 
 SMALL_TURNS = 10
 SMALL_AGENTS = 4
 CROWD_AGENTS = 50
+BUSY_TURNS = 10
+
+ALL = ("small", "burst", "paced", "crowd", "busy")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,46 +32,59 @@ class Subject:
 
     protocol: str
     server: Listener
+    scenarios: tuple[str, ...] = ALL
+    """Which of them are run; `small` always is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Costs:
-    """What one server costs, in seconds."""
+    """What one server costs, in seconds; None where a scenario was left out."""
 
-    burst_delta: float
-    """CPU per delta, all at once."""
-    paced_delta: float
-    """CPU per delta, one each millisecond."""
-    turn: float
+    turn: Spread
     """CPU of a turn with two deltas."""
-    crowd: float
+    burst_delta: Spread | None
+    """CPU per delta, all at once."""
+    paced_delta: Spread | None
+    """CPU per delta, one each millisecond."""
+    crowd: Spread | None
     """CPU of 50 conversations with 200 deltas each, at the same time."""
-    first_delta: float
+    busy: Spread | None
+    """Turns per second (wall), 50 conversations at the same time."""
+    busy_turn: Spread | None
+    """CPU of one of these turns."""
+    first_delta: Spread
     """Wall from the model's first delta to its arrival at the client, median."""
-    first_delta_p99: float
+    first_delta_p99: Spread
 
 
-@dataclass(slots=True)
 class Samples:
-    """Measured values of one subject, scenario by scenario."""
+    """Measured values of one subject, one per round for every figure."""
 
-    values: dict[str, list[float]] = field(default_factory=dict)
-    firsts: list[float] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._values: dict[str, list[float]] = {}
 
-    def add(self, scenario: str, value: float) -> None:
+    def add(self, figure: str, value: float) -> None:
         """One more."""
-        self.values.setdefault(scenario, []).append(value)
+        self._values.setdefault(figure, []).append(value)
+
+    def of(self, figure: str) -> Spread | None:
+        """All rounds of it."""
+        return Spread(tuple(self._values[figure])) if figure in self._values else None
 
     def costs(self) -> Costs:
-        """The medians."""
-        middle = {name: statistics.median(values) for name, values in self.values.items()}
+        """Everything."""
+        turn, first, late = self.of("turn"), self.of("first_delta"), self.of("first_delta_p99")
+        if turn is None or first is None or late is None:
+            raise RuntimeError("no round was measured")
         return Costs(
-            burst_delta=per_delta(middle["burst"], middle["small"]),
-            paced_delta=per_delta(middle["paced"], middle["small"]),
-            turn=middle["small"],
-            crowd=middle["crowd"],
-            first_delta=statistics.median(self.firsts),
-            first_delta_p99=percentile(self.firsts, 99),
+            turn=turn,
+            burst_delta=self.of("burst_delta"),
+            paced_delta=self.of("paced_delta"),
+            crowd=self.of("crowd"),
+            busy=self.of("busy"),
+            busy_turn=self.of("busy_turn"),
+            first_delta=first,
+            first_delta_p99=late,
         )
 
 
@@ -102,14 +119,28 @@ def end_to_end(
 
 def one_round(subject: Subject, driver: Worker, samples: Samples, number: int) -> None:
     """Every scenario once."""
+    turns: list[float] = []
+    firsts: list[float] = []
     for agent in range(SMALL_AGENTS):
         cost = run(driver, subject, SMALL, [f"small-{number}-{agent}"], turns=SMALL_TURNS)
-        samples.add("small", cost["cpu"] / SMALL_TURNS)
-        samples.firsts += cost["firsts"]
-    samples.add("burst", run(driver, subject, BURST, [f"burst-{number}"])["cpu"])
-    samples.add("paced", run(driver, subject, PACED, [f"paced-{number}"])["cpu"])
-    crowd = [f"crowd-{number}-{agent}" for agent in range(CROWD_AGENTS)]
-    samples.add("crowd", run(driver, subject, CROWD, crowd, warm=0)["cpu"])
+        turns.append(cost["cpu"] / SMALL_TURNS)
+        firsts += cost["firsts"]
+    turn = statistics.median(turns)
+    samples.add("turn", turn)
+    samples.add("first_delta", statistics.median(firsts))
+    samples.add("first_delta_p99", percentile(firsts, 99))
+    for scenario, model in (("burst", BURST), ("paced", PACED)):
+        if scenario in subject.scenarios:
+            cost = run(driver, subject, model, [f"{scenario}-{number}"])
+            samples.add(f"{scenario}_delta", per_delta(cost["cpu"], turn))
+    if "crowd" in subject.scenarios:
+        crowd = [f"crowd-{number}-{agent}" for agent in range(CROWD_AGENTS)]
+        samples.add("crowd", run(driver, subject, CROWD, crowd, warm=0)["cpu"])
+    if "busy" in subject.scenarios:
+        crowd = [f"busy-{number}-{agent}" for agent in range(CROWD_AGENTS)]
+        cost = run(driver, subject, SMALL, crowd, turns=BUSY_TURNS)
+        samples.add("busy", CROWD_AGENTS * BUSY_TURNS / cost["wall"])
+        samples.add("busy_turn", cost["cpu"] / CROWD_AGENTS / BUSY_TURNS)
 
 
 def run(

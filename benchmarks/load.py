@@ -1,8 +1,7 @@
-"""Ours under load: several tabs, a thousand agents at once, and many idle ones in memory."""
+"""Ours under load: several tabs, a thousand agents at once, a turn beside 2,000, idle agents."""
 
 from __future__ import annotations
 
-import statistics
 from dataclasses import dataclass
 
 import psutil
@@ -10,6 +9,7 @@ import psutil
 from benchmarks.end_to_end import Subject, run
 from benchmarks.processes import Listener, Worker
 from benchmarks.provider import BURST, SMALL
+from benchmarks.spread import Spread
 
 TABS = 3
 TAB_TURNS = 3
@@ -18,12 +18,19 @@ AGENTS = 1_000
 INTERVAL_MS = 100
 RAMP = 0.008
 """Seconds between the starts of two agents: the beginnings are not what is measured."""
-WINDOW = 30.0
+WINDOW = 15.0
+STREAM_RUNS = 5
+"""Each with a fresh server: the target holds for every one of them."""
 RATES = (0.95 * 1000 / INTERVAL_MS, 1.05 * 1000 / INTERVAL_MS)
 """Deltas per second and agent between which a window is what the target speaks of.
 
 Fewer are a lighter load; more are a backlog being worked off, which costs less per delta.
 """
+
+OTHERS = 2_000
+ENDLESS = "paced-2-100000000"
+"""A model whose second delta does not come."""
+BESIDE_TURNS = 20
 
 IDLE_AGENTS = 200
 IDLE_TURNS = 10
@@ -61,7 +68,7 @@ class Memory:
     """With all agents connected and idle."""
 
 
-def tabs_cost(subject: Subject, driver: Worker, rounds: int) -> tuple[float, float]:
+def tabs_cost(subject: Subject, driver: Worker, rounds: int) -> tuple[Spread, Spread]:
     """CPU seconds of a turn with many deltas, watched by one tab and by three."""
     samples: dict[int, list[float]] = {1: [], TABS: []}
     for number in range(rounds):
@@ -69,7 +76,29 @@ def tabs_cost(subject: Subject, driver: Worker, rounds: int) -> tuple[float, flo
             names = [f"tabs-{tabs}-{number}"]
             cost = run(driver, subject, BURST, names, turns=TAB_TURNS, tabs=tabs)
             values.append(cost["cpu"] / TAB_TURNS)
-    return statistics.median(samples[1]), statistics.median(samples[TABS])
+    return Spread(tuple(samples[1])), Spread(tuple(samples[TABS]))
+
+
+def beside_others(subject: Subject, driver: Worker, rounds: int) -> tuple[Spread, Spread]:
+    """CPU seconds of a small turn alone, and while 2,000 other agents are in the middle of one."""
+    place = {"protocol": subject.protocol, "base": subject.server.address}
+
+    def turns(when: str) -> Spread:
+        values: list[float] = []
+        for number in range(rounds):
+            driver.order("open", model=SMALL, names=[f"{when}-{number}"], **place)
+            driver.order("turns", pid=subject.server.pid)
+            cost = driver.order("turns", pid=subject.server.pid, count=BESIDE_TURNS)
+            driver.order("leave")
+            values.append(cost["cpu"] / BESIDE_TURNS)
+        return Spread(tuple(values))
+
+    alone = turns("alone")
+    driver.order("open", model=ENDLESS, names=[f"other-{n}" for n in range(OTHERS)], **place)
+    driver.order("hold")
+    beside = turns("beside")
+    driver.order("close")
+    return alone, beside
 
 
 def stream(

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.long_conversation`: turns on top of 20,000 messages, beside turns on 100.
+"""`python -m benchmarks.long_conversation`: turns on top of 10,000 messages, beside turns on 100.
 
 Stock tabs send their whole list with every question and take whole transcripts; tabs that declare
 it (`thinkwell=1`) send and take what is new. CPU is the server's; bytes are what one tab reads in a
@@ -22,29 +22,31 @@ from typing import Any
 from benchmarks.cpu import cpu_when_quiet
 from benchmarks.driver.socket import WebSocket
 from benchmarks.end_to_end import percentile
+from benchmarks.history import WORDS, history
 from benchmarks.processes import ROOT, Listener
 from benchmarks.provider import SMALL, start_stamping_provider
-from benchmarks.report import MILLI, Row, duration, own_table
+from benchmarks.report import MILLI, Row, duration, own_table, ratio_row
+from benchmarks.spread import Spread
 from benchmarks.subjects.servers import start_ours
 from thinkwell import App
 from thinkwell.core import json
 from thinkwell.core.ids import new_id
 from thinkwell.messages.message import UIMessage
 
-SHORT, LONG = 100, 20_000
+SHORT, LONG = 100, 10_000
 TABS = 22
 TURNS = 5
-PROBES, OTHERS, EVERY = 600, 40, 0.02
+PROBES, OTHERS, EVERY = 400, 40, 0.02
 """Questions to other agents, to how many of them in turn, seconds between two."""
-WORDS = "What does the harbour look like when the fog comes in at four in the morning? " * 3
+QUESTION = WORDS * 3
 MESSAGE_ID = re.compile(rb'messageId\\":\\"([^\\]+)')
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """One turn, by the median of several."""
+    """One turn, several times."""
 
-    cpu: float
+    cpu: Spread
     """Seconds of the server."""
     bytes: float
     """Read by one tab; of several the one that reads most."""
@@ -80,7 +82,7 @@ class Tab:
         question: dict[str, Any] = {
             "id": new_id(),
             "role": "user",
-            "parts": [{"type": "text", "text": WORDS}],
+            "parts": [{"type": "text", "text": QUESTION}],
         }
         self._known.append(json.dumps(question))
         sent = self._known[-1:] if self._declares else self._known
@@ -117,25 +119,13 @@ class Tab:
             self._identified.set_result(None)
 
 
-def history(count: int) -> list[UIMessage]:
-    """As many messages of both sides, about 380 bytes each."""
-    return [
-        {
-            "id": f"message-{number:06}",
-            "role": "assistant" if number % 2 else "user",
-            "parts": [{"type": "text", "text": f"{number} {WORDS}"}],
-        }
-        for number in range(count)
-    ]
-
-
 async def seed(folder: Path, names: dict[str, int]) -> None:
     """Store conversations of these lengths before the server starts."""
     from benchmarks.subjects.served import Served
 
     async with App(agents=[Served], store=f"sqlite:///{folder / 'thinkwell.db'}") as app:
         for name, count in names.items():
-            await app.agent(Served, name).add_messages(history(count))
+            await app.agent(Served, name).add_messages(list(history(count)))
 
 
 async def turns(
@@ -147,20 +137,15 @@ async def turns(
     watching = [Tab(url, known, declares=declares) for _ in range(tabs)]
     for tab in watching:
         await tab.open()
-    costs: list[Cost] = []
+    cpu: list[float] = []
+    read: list[int] = []
     for _ in range(TURNS + 1):
         before = await cpu_when_quiet(server.pid)
         await one_turn(watching)
-        cpu = await cpu_when_quiet(server.pid) - before
-        costs.append(Cost(cpu=cpu, bytes=max(tab.read for tab in watching)))
-    counted = costs[1:]
-    return (
-        Cost(
-            cpu=statistics.median(cost.cpu for cost in counted),
-            bytes=statistics.median(cost.bytes for cost in counted),
-        ),
-        watching,
-    )
+        cpu.append(await cpu_when_quiet(server.pid) - before)
+        read.append(max(tab.read for tab in watching))
+    cost = Cost(cpu=Spread(tuple(cpu[1:])), bytes=statistics.median(read[1:]))
+    return cost, watching
 
 
 async def one_turn(tabs: Sequence[Tab]) -> None:
@@ -246,16 +231,10 @@ def rows(costs: dict[tuple[str, int, int], Cost], lags: dict[str, list[float]]) 
     for kind in ("declaring", "stock"):
         for tabs in (1, TABS):
             short, long = costs[kind, SHORT, tabs], costs[kind, LONG, tabs]
-            ratio, limited = long.cpu / short.cpu, kind == "declaring"
+            limited = kind == "declaring"
             what = f"{LONG:,} messages, {tabs} {kind} tab{'s' if tabs > 1 else ''}"
-            lines.append(
-                Row(
-                    what=f"{what}: turn",
-                    shown=f"{duration(long.cpu)} ({ratio:.2f} x of {SHORT})",
-                    value=ratio,
-                    limit=1.5 if limited else None,
-                )
-            )
+            limit = 1.5 if limited else None
+            lines.append(ratio_row(f"{what}: turn, of {SHORT}", long.cpu, short.cpu, limit))
             lines.append(
                 Row(
                     what=f"{what}: read by a tab",

@@ -1,4 +1,4 @@
-"""The scenarios: interleaved rounds, medians, and what is subtracted from what.
+"""The scenarios in process: interleaved rounds, and what is subtracted from what.
 
 CPU per delta is the CPU of a turn with many deltas minus that of a turn with two, divided by the
 difference. Subjects take turns within a round, so that a busy moment of the machine hits both.
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from benchmarks.processes import ROOT, Worker
 from benchmarks.provider import BURST, DELTAS, PACED, SMALL, SMALL_DELTAS
+from benchmarks.spread import Spread
 
 ROUNDS = 5
 SMALL_TURNS = 10
-HISTORY = (2, 100, 1_000, 10_000)
+HISTORY = (100, 1_000, 10_000)
 IMPORTS = 9
 HOOKS = (0, 20)
 BURST_TURNS = 3
@@ -29,17 +30,19 @@ Samples = dict[str, list[float]]
 class TurnCosts:
     """What turns of one subject cost."""
 
-    burst_delta: float
+    burst_delta: Spread
     """CPU seconds per delta, all deltas at once."""
-    paced_delta: float
+    paced_delta: Spread
     """CPU seconds per delta, one each millisecond."""
-    small_turn: float
+    small_turn: Spread
     """CPU seconds of a turn with two deltas."""
-    tool_turn: float
+    tool_turn: Spread
     """CPU seconds of a turn with one tool call and two deltas."""
 
 
-def turn_costs(workers: Mapping[str, Worker], with_tool: Mapping[str, Worker]) -> list[TurnCosts]:
+def turn_costs(
+    workers: Mapping[str, Worker], with_tool: Mapping[str, Worker]
+) -> dict[str, TurnCosts]:
     """Measure every subject, round by round. `with_tool` talk to the provider that calls a tool."""
     plan = (
         ("small", SMALL, SMALL_TURNS, workers),
@@ -54,16 +57,20 @@ def turn_costs(workers: Mapping[str, Worker], with_tool: Mapping[str, Worker]) -
                 agent = f"round-{number}-{scenario}"
                 answer = worker.order("turn", model=model, warm=SMALL, agent=agent, turns=turns)
                 samples[name].setdefault(scenario, []).append(answer["cpu"])
-    return [_costs(samples[name]) for name in workers]
+    return {name: _costs(samples[name]) for name in workers}
 
 
 def _costs(samples: Samples) -> TurnCosts:
-    middle = {scenario: statistics.median(values) for scenario, values in samples.items()}
+    small = samples["small"]
+
+    def deltas(scenario: str) -> Spread:
+        return Spread(tuple(map(per_delta, samples[scenario], small)))
+
     return TurnCosts(
-        burst_delta=per_delta(middle["burst"], middle["small"]),
-        paced_delta=per_delta(middle["paced"], middle["small"]),
-        small_turn=middle["small"],
-        tool_turn=middle["tool"],
+        burst_delta=deltas("burst"),
+        paced_delta=deltas("paced"),
+        small_turn=Spread(tuple(small)),
+        tool_turn=Spread(tuple(samples["tool"])),
     )
 
 
@@ -72,19 +79,19 @@ def per_delta(many: float, few: float) -> float:
     return (many - few) / (DELTAS - SMALL_DELTAS)
 
 
-def history_costs(worker: Worker) -> dict[int, float]:
-    """CPU seconds of a small turn on top of so many stored messages, a fresh agent every round."""
+def history_costs(worker: Worker) -> dict[int, Spread]:
+    """CPU seconds of a small turn on top of so many stored messages."""
+    for count in HISTORY:
+        worker.order("history", agent=f"history-{count}", messages=count)
     samples: dict[int, list[float]] = {count: [] for count in HISTORY}
-    for number in range(ROUNDS):
+    for _ in range(ROUNDS):
         for count, taken in samples.items():
-            agent = f"history-{count}-{number}"
-            worker.order("history", agent=agent, messages=count)
-            answer = worker.order("turn", model=SMALL, warm=SMALL, agent=agent, turns=SMALL_TURNS)
-            taken.append(answer["cpu"])
-    return {count: statistics.median(values) for count, values in samples.items()}
+            order = {"model": SMALL, "warm": SMALL, "agent": f"history-{count}"}
+            taken.append(worker.order("turn", turns=SMALL_TURNS, **order)["cpu"])
+    return {count: Spread(tuple(values)) for count, values in samples.items()}
 
 
-def hook_costs(worker: Worker) -> dict[int, float]:
+def hook_costs(worker: Worker) -> dict[int, Spread]:
     """CPU seconds per delta in burst with so many registered `on_chunk` hooks."""
     samples: dict[int, list[float]] = {count: [] for count in HOOKS}
     for number in range(ROUNDS):
@@ -93,7 +100,7 @@ def hook_costs(worker: Worker) -> dict[int, float]:
             few = worker.order("turn", model=SMALL, turns=SMALL_TURNS, **where)["cpu"]
             many = worker.order("turn", model=BURST, turns=BURST_TURNS, **where)["cpu"]
             samples[count].append(per_delta(many, few))
-    return {count: statistics.median(values) for count, values in samples.items()}
+    return {count: Spread(tuple(values)) for count, values in samples.items()}
 
 
 def import_seconds(statements: Mapping[str, str]) -> dict[str, float]:

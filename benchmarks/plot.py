@@ -12,8 +12,9 @@ from html import escape
 
 from benchmarks.end_to_end import Costs
 from benchmarks.report import duration
+from benchmarks.spread import Spread
 
-WIDTH, LABELS, RIGHT = 760, 120, 90
+WIDTH, LABELS, RIGHT = 760, 150, 90
 BAR, GAP, PANEL_HEAD, PANEL_GAP = 22, 8, 34, 26
 INK, GRID, OURS, THEIRS = "#7d8590", "#7d859055", "#2f81f7", "#a371a8"
 PANELS = (
@@ -29,7 +30,8 @@ def draw(costs: Mapping[str, Costs]) -> str:
     parts: list[str] = []
     top = 8
     for title, field in PANELS:
-        values = {name: float(getattr(each, field)) for name, each in costs.items()}
+        spreads: dict[str, Spread | None] = {n: getattr(each, field) for n, each in costs.items()}
+        values = {name: each.median for name, each in spreads.items() if each is not None}
         parts.append(_panel(title, values, top))
         top += PANEL_HEAD + len(values) * (BAR + GAP) + PANEL_GAP
     style = f'font-family="system-ui, sans-serif" font-size="13" fill="{INK}"'
@@ -60,7 +62,7 @@ def _panel(title: str, values: Mapping[str, float], top: int) -> str:
     for index, (name, value) in enumerate(values.items()):
         y = top + PANEL_HEAD + index * (BAR + GAP)
         length = max(2.0, room * math.log10(value / low) / span)
-        colour = THEIRS if index else OURS
+        colour = OURS if name.startswith("thinkwell") else THEIRS
         lines.append(
             f'<text x="{LABELS - 8}" y="{y + 16}" text-anchor="end">{escape(name)}</text>'
             f'<rect x="{LABELS}" y="{y}" width="{length:.1f}" height="{BAR}" rx="3" '

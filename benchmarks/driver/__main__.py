@@ -1,8 +1,9 @@
 """`python -m benchmarks.driver`: one JSON order per line on stdin, one JSON answer on stdout.
 
 `open` connects conversations, `turns` runs turns on all of them at once, `stream` measures a window
-in the middle of long answers, `close` disconnects. CPU is read here, right before and right after,
-from the CPU clocks of the processes whose ids the order names.
+in the middle of long answers, `hold` keeps turns running beside others, `leave` disconnects all but
+those, `close` all. CPU is read here, right before and right after, from the CPU clocks of the
+processes whose ids the order names.
 """
 
 from __future__ import annotations
@@ -22,17 +23,24 @@ from benchmarks.driver.arrivals import Arrivals
 from benchmarks.driver.chainlit import ChainlitConversation
 from benchmarks.driver.conversation import Conversation, Place
 from benchmarks.driver.sse import AgnoConversation, PydanticAiConversation
-from benchmarks.driver.thinkwell import ThinkwellConversation
+from benchmarks.driver.thinkwell import (
+    BridgedConversation,
+    ThinkwellConversation,
+    ThinkwellHttpConversation,
+)
 from thinkwell.core import json
 
 KINDS = {
     "thinkwell": ThinkwellConversation,
+    "thinkwell-http": ThinkwellHttpConversation,
+    "thinkwell-bridge": BridgedConversation,
     "chainlit": ChainlitConversation,
     "agno": AgnoConversation,
     "pydantic-ai": PydanticAiConversation,
 }
 MILLION = 1e6
 OPEN_AT_ONCE = 20
+STARTS_APART = 0.002
 STALLED = 120.0
 """Seconds without any end of a turn after which the run is given up."""
 
@@ -44,6 +52,7 @@ class Driver:
         self._open: list[Conversation] = []
         self._arrivals = Arrivals()
         self._running: list[asyncio.Task[None]] = []
+        self._held: list[Conversation] = []
 
     async def carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
         """Do what the order says."""
@@ -54,6 +63,10 @@ class Driver:
             return await self.turns(**order)
         if action == "stream":
             return await self.stream(**order)
+        if action == "hold":
+            return await self.hold()
+        if action == "leave":
+            return await self.leave()
         return await self.close()
 
     async def open(
@@ -109,6 +122,19 @@ class Driver:
         others = {"client": own / wall, "wall": wall, "waited": waited}
         return {**used, **others, **summary(list(arrivals.lags))}
 
+    async def hold(self) -> dict[str, Any]:
+        """Start a turn that does not end on every conversation; others are opened beside them."""
+        del self._arrivals.firsts[:]
+        for each in self._open:
+            self._running.append(asyncio.get_running_loop().create_task(each.turn()))
+            await asyncio.sleep(STARTS_APART)
+        while len(self._arrivals.firsts) < len(self._open):
+            self._check_alive("before all had begun")
+            await asyncio.sleep(0.05)
+        self._held += self._open
+        self._open.clear()
+        return {}
+
     def _check_alive(self, when: str) -> None:
         """Every answer has to be under way: figures of fewer streams would look like good ones."""
         over = [task for task in self._running if task.done()]
@@ -124,6 +150,12 @@ class Driver:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
         self._running.clear()
+        self._open += self._held
+        self._held.clear()
+        return await self.leave()
+
+    async def leave(self) -> dict[str, Any]:
+        """Disconnect all but those that are held."""
         for each in self._open:
             await each.close()
         self._open.clear()

@@ -48,7 +48,7 @@ class SseConversation:
             async for piece in response.content.iter_any():
                 *events, rest = (rest + piece).split(b"\n\n")
                 for event in events:
-                    self._read(event)
+                    self.read(event)
         self._turns.end("the stream ended before the answer did")
         await ended
 
@@ -57,7 +57,8 @@ class SseConversation:
         if self._session is not None:
             await self._session.close()
 
-    def _read(self, event: bytes) -> None:
+    def read(self, event: bytes) -> None:
+        """One event of the stream."""
         if any(mark in event for mark in self.delta_marks):
             self._turns.deltas(event)
         elif self.end_mark in event:

@@ -64,7 +64,8 @@ PEERS = (
     Peer(
         name="chainlit",
         package="chainlit",
-        how="`chainlit run` with the OpenAI client, driven over socket.io; it stores nothing",
+        how="`chainlit run` with the OpenAI client, driven over socket.io; it stores nothing; it "
+        "runs on the loop uvicorn chooses, uvloop",
         arguments=(
             *("chainlit", "run", str(HERE / "chainlit_app.py")),
             *("--headless", "--host", "127.0.0.1", "--port", "{port}"),
@@ -73,16 +74,25 @@ PEERS = (
     Peer(
         name="agno",
         package="agno",
-        how="AgentOS with a SQLite file, driven over its SSE runs; it stores finished runs",
+        how="AgentOS with a SQLite file, driven over its SSE runs; it stores finished runs, each "
+        "commit synced to the disk; it runs on the loop uvicorn chooses, uvloop",
         arguments=("python", str(HERE / "agno_app.py"), "{port}"),
     ),
     Peer(
         name="pydantic-ai",
         package="pydantic-ai-slim",
-        how="its Vercel AI adapter on uvicorn, driven over SSE; it stores nothing",
+        how="its Vercel AI adapter on uvicorn with uvloop, driven over SSE; it stores nothing",
         arguments=("python", str(HERE / "pydantic_ai_app.py"), "{port}"),
     ),
 )
+
+LIBRARY = Peer(
+    name="strands",
+    package="strands-agents",
+    how="`Agent.stream_async` with its OpenAI model in process, on uvloop; it stores nothing",
+    arguments=("python",),
+)
+"""Measured in process, beside pydantic-ai, which the tests install anyway."""
 
 
 def prepare(peer: Peer) -> None:

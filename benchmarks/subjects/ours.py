@@ -13,6 +13,7 @@ from typing import Any
 
 import uvloop
 
+from benchmarks.history import history
 from benchmarks.worker import serve_orders
 from thinkwell import App, Think, tool
 
@@ -71,13 +72,6 @@ def look(ctx: Any) -> None:
     """A hook that does nothing."""
 
 
-def message(number: int) -> Any:
-    """One message of a history that alternates between user and assistant."""
-    role = "assistant" if number % 2 else "user"
-    text = f"Message {number} of a long conversation about nothing in particular. " * 2
-    return {"id": f"m{number}", "role": role, "parts": [{"type": "text", "text": text}]}
-
-
 class Runner:
     """Carries out orders on the agents of one app."""
 
@@ -92,7 +86,7 @@ class Runner:
         if order["scenario"] == "history":
             for start in range(0, order["messages"], HISTORY_BATCH):
                 end = min(start + HISTORY_BATCH, order["messages"])
-                await agent.add_messages([message(number) for number in range(start, end)])
+                await agent.add_messages(list(history(end - start, start)))
             return
         Chosen.model = order["model"]
         result = await agent.run("hi")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from thinkwell import App, Think
@@ -30,4 +31,12 @@ class Served(Think):
         self.chunks += 1
 
 
-app = App(agents=[Served])
+class Bridged(Served):
+    """The same through pydantic-ai's model for the same provider."""
+
+    def get_model(self) -> str:
+        return f"pydantic-ai/openai-chat:{self.name.partition('.')[0]}"
+
+
+durability: Any = os.environ.get("BENCH_DURABILITY", "process")
+app = App(agents=[Served, Bridged], durability=durability)

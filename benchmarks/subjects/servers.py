@@ -11,13 +11,23 @@ from benchmarks.processes import ROOT, Listener
 from benchmarks.provider import MODELS
 
 
-def start_ours(provider: Listener, folder: Path) -> Listener:
-    """`thinkwell serve` with a SQLite file."""
+def start_ours(
+    provider: Listener, folder: Path, *, durability: str = "process", checkout: Path = ROOT
+) -> Listener:
+    """`thinkwell serve` with a SQLite file, of this checkout or of another one."""
     command = [str(Path(sys.executable).parent / "thinkwell")]
     command += ["serve", "benchmarks.subjects.served:app", "--port", "{port}"]
     command += ["--store", f"sqlite:///{folder / 'thinkwell.db'}"]
-    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return Listener(command, {**environment(provider, folder), "PYTHONPATH": paths})
+    # This checkout's subject in front of the other one's package: only the package differs.
+    paths = [str(ROOT), str(checkout / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = {"PYTHONPATH": os.pathsep.join(paths), "BENCH_DURABILITY": durability}
+    return Listener(command, {**environment(provider, folder), **own})
+
+
+def start_bare(provider: Listener, folder: Path) -> Listener:
+    """The path without a product on it."""
+    command = [sys.executable, "-m", "benchmarks.subjects.bare", "{port}"]
+    return Listener(command, environment(provider, folder))
 
 
 def start_peer(peer: Peer, provider: Listener, folder: Path) -> Listener:
