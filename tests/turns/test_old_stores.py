@@ -19,7 +19,7 @@ from tests.fixtures.stores.agents import Keeper, Waiting
 from tests.turns.support import Client, Stage, folded, part_of, running
 from tests.turns.test_rpc import result
 from thinkwell.core.ids import new_id
-from thinkwell.journal.reading import read_packed
+from thinkwell.journal.reading import read_packed_journal
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.store.sqlite import SqliteStore
 
@@ -103,10 +103,11 @@ async def test_the_stream_of_a_settled_turn_makes_the_message_it_made(old: Path)
     store = SqliteStore(old)  # no host: it would drop streams that are past their retention
     await store.open()
     try:
-        bodies = await read_packed(store, "keeper/x", "q3")
+        stored = await read_packed_journal(store, "keeper/x", "q3")
     finally:
         await store.close()
-    message = folded([json.loads(body) for body in bodies])
+    assert stored is not None
+    message = folded([json.loads(body) for body in stored.bodies])
     assert message in [stored["content"] for stored in messages]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.turns.support import running
 from thinkwell import Think
-from thinkwell.journal.reading import read_packed
+from thinkwell.journal.reading import read_packed_journal
 from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
 from thinkwell.messages.message import text_of
 from thinkwell.store.sqlite import SqliteStore
@@ -56,10 +56,11 @@ async def test_a_short_turn_is_not_compressed_and_not_larger(tmp_path: Path):
     store = SqliteStore(path)
     async with running(Plain, "one", store=store) as stage:
         result = await stage.agent.run("hi")
-        kept = await read_packed(store, "plain/x", result.request_id)
+        kept = await read_packed_journal(store, "plain/x", result.request_id)
     with closing(sqlite3.connect(path)) as file:
         (stream,) = file.execute("SELECT stream FROM packed_journals").fetchone()
-    assert stream == f"[{','.join(kept)}]".encode()
+    assert kept is not None
+    assert stream == f"[{','.join(kept.bodies)}]".encode()
 
 
 async def test_live_rows_of_ended_turns_go_later_and_for_many_turns_at_once():

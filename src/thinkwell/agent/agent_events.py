@@ -1,9 +1,9 @@
 """What `chat` and `chat_stream` tell of a turn: small events instead of chunks (spec/02 §12.10).
 
 The events are a reading of the turn's durable chunks, so nothing is told that is not stored. One
-thing chunks do not say is when a step's answer is complete and its tools begin: `close_step` is
-told from outside at that place. Who follows the turn and who gets the events is `entry.py`'s
-business.
+thing chunks do not say is when a step's answer is complete and its tools begin: the tail says it,
+and `close_step` is called at that place. Who follows the turn and who gets the events is
+`entry.py`'s business.
 
 Invariant: a step's `content_end` comes once, after its deltas and before its tools.
 """

@@ -10,16 +10,16 @@ before the hooks of the end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any, Protocol
 
 import msgspec
 
 from thinkwell.core.errors import StoreError
 from thinkwell.core.user_code import call_user
-from thinkwell.journal.turns import TurnRecord, TurnStatus
+from thinkwell.journal.tail import Chunks, Ended
+from thinkwell.journal.turns import TurnStatus
 from thinkwell.turn.handle import TurnHandle
-from thinkwell.turn.tail import Tail
 from thinkwell.turn.turns import Turns
 
 LEFT = "the callback failed"
@@ -68,11 +68,13 @@ async def tell_callback(turns: Turns, handle: TurnHandle, callback: ChatCallback
     """Tell the turn to the callback to its end."""
     request_id = handle.record.request_id
     try:
-        await _tell_chunks(handle, callback)
-        if handle.ended is None:
-            await call(getattr(callback, "on_interrupted", None))
-        else:
-            await _tell_end(handle.ended, callback)
+        async with aclosing(handle.tail()) as events:
+            async for event in events:
+                if isinstance(event, Chunks):
+                    for body in event.bodies:
+                        await call(callback.on_event, body)
+                elif isinstance(event, Ended):
+                    await _tell_end(event, callback)
     except BaseException:
         with suppress(StoreError):  # a store that is gone has nothing to stop
             await turns.cancel(request_id, LEFT)
@@ -81,17 +83,11 @@ async def tell_callback(turns: Turns, handle: TurnHandle, callback: ChatCallback
     return ChatOutcome(status=result.status, request_id=request_id)
 
 
-async def _tell_chunks(handle: TurnHandle, callback: ChatCallback) -> None:
-    told = 0
-    with Tail(handle) as tail:
-        async for _ in tail.moves():
-            for body in handle.written_from(told):
-                told += 1
-                await call(callback.on_event, body)
-
-
-async def _tell_end(record: TurnRecord, callback: ChatCallback) -> None:
-    if record.status == "completed":
+async def _tell_end(end: Ended, callback: ChatCallback) -> None:
+    record = end.record
+    if end.failure is not None:
+        await call(getattr(callback, "on_interrupted", None))
+    elif record.status == "completed":
         await call(callback.on_done)
     elif record.status == "error":
         await call(callback.on_error, record.error or "")

@@ -54,7 +54,7 @@ class ClientCalls:
         parts = self._turns.parts
         await parts.commits.run(parts.owner, lambda tx: self._choose(tx, message_id))
         await parts.audience.send_transcript()
-        self._turns.changes.tell()
+        self._turns.changed()
 
     async def _choose(self, tx: Transaction, message_id: str) -> None:
         if await unsettled_turns(tx, self._turns.parts.owner.agent_id):

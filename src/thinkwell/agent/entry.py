@@ -8,7 +8,8 @@ Rule: with a callback, failures go to the callback; without one, they are raised
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from inspect import isawaitable
@@ -30,8 +31,9 @@ from thinkwell.core import json
 from thinkwell.core.errors import AbortedError, TurnError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortSignal
-from thinkwell.hooks.contexts import CallInfo, MessageContext
+from thinkwell.hooks.contexts import CallInfo
 from thinkwell.journal.submission import Submission
+from thinkwell.journal.tail import Chunks, Started
 from thinkwell.journal.turns import Trigger
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.tools.context import ToolContext
@@ -40,7 +42,6 @@ from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
 from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction, TurnHandle
-from thinkwell.turn.tail import Tail
 from thinkwell.turn.turns import Turns
 
 if TYPE_CHECKING:
@@ -146,47 +147,39 @@ async def chat_stream(turns: Turns, request: ChatRequest) -> AsyncGenerator[Agen
 async def _events(turns: Turns, request: ChatRequest) -> AsyncGenerator[AgentEvent]:
     handle = await _ask(turns, request)
     try:
-        async with aclosing(_read_events(turns, handle)) as events:
+        async with aclosing(_read_events(handle)) as events:
             async for event in events:
                 yield event
-        await asyncio.wait([handle.result])
+        await handle.until_over()
         end = _end_of(handle)
         yield end
         if not isinstance(end, ChatDone):
             _answer_or_raise(handle)
     finally:
-        if not handle.result.done():
+        if not handle.over:
             await turns.cancel(handle.record.request_id, LEFT)
 
 
-async def _read_events(turns: Turns, handle: TurnHandle) -> AsyncGenerator[AgentEvent]:
+async def _read_events(handle: TurnHandle) -> AsyncGenerator[AgentEvent]:
     """The events of chunks as they become durable, and the end of each step where it belongs."""
-    tail, reader = Tail(handle), EventReader()
-    step_ends: list[int] = []
+    reader = EventReader()
+    async with aclosing(handle.tail()) as tail:
+        async for event in tail:
+            if isinstance(event, Started):
+                yield ChatStart(message=_text_of(event.record.input))
+            elif isinstance(event, Chunks):
+                for told in _read_chunks(reader, event):
+                    yield told
 
-    def close_step(ctx: MessageContext) -> None:
-        if ctx.request_id == handle.record.request_id and ctx.message.role == "assistant":
-            step_ends.append(handle.length)
-            tail.wake()
 
-    dispose = turns.parts.hooks.registry.add("on_message", close_step, name="chat_stream")
-    told, started = 0, False
-    try:
-        async for _ in tail.moves():
-            if not started and handle.started:
-                started = True
-                yield ChatStart(message=_text_of(handle.record.input))
-            for body in (*handle.written_from(told), None):
-                while step_ends and step_ends[0] <= told:
-                    step_ends.pop(0)
-                    for event in reader.close_step():
-                        yield event
-                if body is not None:
-                    told += 1
-                    for event in reader.read(json.loads(body)):
-                        yield event
-    finally:
-        dispose()
+def _read_chunks(reader: EventReader, chunks: Chunks) -> Iterator[AgentEvent]:
+    places = deque(chunks.answered)
+    for number, body in enumerate((*chunks.bodies, None), chunks.first):
+        while places and places[0] <= number:
+            places.popleft()
+            yield from reader.close_step()
+        if body is not None:
+            yield from reader.read(json.loads(body))
 
 
 def _end_of(handle: TurnHandle) -> ChatDone | ChatAbort | ChatError:
@@ -200,7 +193,7 @@ def _end_of(handle: TurnHandle) -> ChatDone | ChatAbort | ChatError:
 
 def _answer_or_raise(handle: TurnHandle) -> AgentResponse:
     """The answer of a turn that has ended, or what ended it."""
-    result = handle.result.result()
+    result = handle.result()
     outcome = handle.outcome
     if result.status == "error":
         raise (outcome and outcome.error) or TurnError(result.error or "The turn failed.")
@@ -347,13 +340,17 @@ async def wait_until_stable(
 ) -> bool:
     """Until nothing runs, waits in line or waits for an answer; False when time is up (3.10)."""
     refuse_nested("wait_until_stable", turns.parts.owner.agent_id)
+    news = asyncio.Event()
+    leave = turns.watch(lambda _: news.set())
     try:
         async with asyncio.timeout(timeout):
             while True:
                 await turns.wait_until_idle()
-                seen = turns.changes.count
+                news.clear()
                 if not await has_pending() and not turns.busy:
                     return True
-                await turns.changes.wait_beyond(seen)
+                await news.wait()
     except TimeoutError:
         return False
+    finally:
+        leave()

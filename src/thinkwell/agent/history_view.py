@@ -13,6 +13,7 @@ from typing import Any
 from thinkwell.core.errors import TurnActiveError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import Disposer
+from thinkwell.journal.tail import Chunks, TailEvent
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.messages.model_messages import (
     AssistantMessage,
@@ -59,16 +60,12 @@ class HistoryView:
 
     def subscribe(self, listener: Callable[[], object]) -> Disposer:
         """Be called when the history may have changed. Returns an idempotent disposer."""
-        stop_changes = self._turns.changes.subscribe(listener)
-        stop_steps = self._turns.parts.hooks.registry.add(
-            "on_step_finish", _without_context(listener)
-        )
 
-        def dispose() -> None:
-            stop_changes()
-            stop_steps()
+        def look(event: TailEvent | None) -> None:
+            if not isinstance(event, Chunks) or any(map(_borders_step, event.bodies)):
+                listener()
 
-        return dispose
+        return self._turns.watch(look)
 
     async def reset(self) -> None:
         """Forget the conversation. Raises `TurnActiveError` while a turn runs or waits."""
@@ -90,18 +87,16 @@ class HistoryView:
 
         await parts.commits.run(parts.owner, replace)
         await parts.audience.send_transcript()
-        self._turns.changes.tell()
+        self._turns.changed()
 
     def _refuse_busy(self, call: str) -> None:
         if self._turns.busy:
             raise TurnActiveError(f"history.{call}")
 
 
-def _without_context(listener: Callable[[], object]) -> Callable[[object], None]:
-    def call(_context: object) -> None:
-        listener()
-
-    return call
+def _borders_step(body: str) -> bool:
+    """Both ends: the first one may be told a moment before its step can be read."""
+    return body.startswith(('{"type":"finish-step"', '{"type":"start-step"'))
 
 
 def _ui_messages(messages: Sequence[ModelMessage]) -> list[UIMessage]:

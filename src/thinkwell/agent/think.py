@@ -7,6 +7,7 @@ call it in `parity.py`.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
@@ -20,6 +21,7 @@ from thinkwell.agent.registration import Registration
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.journal.submission import Submission
+from thinkwell.journal.tail import end_chunks
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import AUTO, Parent
@@ -32,7 +34,6 @@ from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
 from thinkwell.turn.ask.outcomes import resolve_outcome
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.info import TurnInfo
-from thinkwell.turn.tail import end_chunks
 from thinkwell.turn.turns import Turns
 
 DEFAULT_PROMPT = (
@@ -167,8 +168,9 @@ class Think(Parity, Lifecycle, Registration, ClientCalls, Agent):
         request = TurnRequest(trigger="programmatic", messages=as_messages(input))
         _, handle = await self._turns.ask(request)
         if handle is not None:
-            async for chunk in self._turns.follow(handle):
-                yield chunk
+            async with aclosing(self._turns.chunks(handle)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
             result = await self._turns.wait(handle)
             for chunk in end_chunks(result.status, result.error):
                 yield chunk
@@ -242,7 +244,7 @@ class Think(Parity, Lifecycle, Registration, ClientCalls, Agent):
         await self.session.add_messages(messages, parent_id, mode=mode)
         if broadcast and not self._turns.busy:
             await self._turns.parts.audience.send_transcript()
-        self._turns.changes.tell()
+        self._turns.changed()
 
     async def get_messages(self) -> list[UIMessage]:
         """The messages of the active path, oldest first."""

@@ -227,7 +227,6 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
             suspects=shared.suspects,
             audience=chat.live,
             line=turns.line,
-            changes=turns.changes,
             crowd=shared.crowd,
             scopes=instance.scopes,
             tasks=turns.tasks,

@@ -123,7 +123,7 @@ async def _settled(turns: Turns, record: TurnRecord) -> TurnRecord:
     handle = next((t for t in turns.handles() if t.record.request_id == request_id), None)
     if handle is not None:
         try:
-            await asyncio.shield(handle.result)
+            await handle.wait()
         except HostClosedError as error:
             raise _later(request_id, str(error)) from error
         except asyncio.CancelledError as cut:

@@ -215,10 +215,11 @@ class GroupCommit:
     def _tell(self, batch: list[Written]) -> None:
         self._last_commit = self._clock.monotonic()
         for log, upto, events in batch:
+            told = log.events[log.events_written : events]
             log.events_written = events
             if upto == len(log.bodies) and events == len(log.events):  # nothing came meanwhile
                 self._waiting.pop(log, None)
-            log.advance(upto)
+            log.advance(upto, told)
         if self._waiting and not self._scheduled:
             self._schedule()
         if self._rows_since_trim >= TRIM_EVERY and not self._trimming:

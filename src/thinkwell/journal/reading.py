@@ -77,12 +77,6 @@ async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
     return StoredJournal(tuple(bodies), tuple(events))
 
 
-async def read_packed(reader: Reader, agent_id: str, request_id: str) -> tuple[str, ...]:
-    """The chunks of a turn that has ended, or nothing if they are no longer kept."""
-    row = await reader.fetch_one("packed_stream", {"agent": agent_id, "turn": request_id})
-    return () if row is None else tuple(_stream_of(row))
-
-
 async def read_packed_journal(
     reader: Reader, agent_id: str, request_id: str
 ) -> StoredJournal | None:

@@ -7,13 +7,15 @@ commit that covers it; when it has ended, `read_tail` makes the same events of w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
 
-from thinkwell.journal.reading import read_packed
+from thinkwell.journal.reading import read_packed_journal
+from thinkwell.journal.turn_log import LogEvent
 from thinkwell.journal.turns import TurnRecord
+from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.store.base import Reader
 
@@ -61,15 +63,28 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 TailEvent: TypeAlias = Started | Chunks | Updated | Ended
+EndedTurn: TypeAlias = tuple[Started, Chunks, Ended]
+"""The whole tail of a turn that has ended."""
 
 
-async def read_tail(
-    reader: Reader, record: TurnRecord, start: int = 0
-) -> tuple[Started, Chunks, Ended]:
+async def read_tail(reader: Reader, record: TurnRecord, start: int = 0) -> EndedTurn:
     """The events of a turn that has ended, from the chunk `start` on, as far as they are kept."""
-    bodies = await read_packed(reader, record.agent_id, record.request_id)
+    journal = await read_packed_journal(reader, record.agent_id, record.request_id)
+    bodies, events = ((), ()) if journal is None else (journal.bodies, journal.events)
     return (
         Started(record, len(bodies)),
-        Chunks(min(start, len(bodies)), bodies[start:]),
+        Chunks(min(start, len(bodies)), bodies[start:], answered(events, start)),
         Ended(record, record.client_error),
     )
+
+
+def answered(events: Iterable[LogEvent], start: int = 0) -> tuple[int, ...]:
+    """Where steps were complete: the journal has an event at the end of each model call."""
+    return tuple(each.seq for each in events if each.kind == "model" and each.seq >= start)
+
+
+def end_chunks(status: str, error: str | None) -> list[Chunk]:
+    """How a stream says that its turn did not complete (spec/01 §14.4)."""
+    if status == "error":
+        return [{"type": "error", "errorText": error or ""}]
+    return [{"type": "abort"}] if status == "aborted" else []

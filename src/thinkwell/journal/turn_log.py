@@ -1,9 +1,9 @@
 """The chunks of one running turn, in memory and on their way to the disk.
 
 `append` takes one encoded chunk. It is *written* once the commit that covers it is done, and only
-then do subscribers hear of it: nothing is told before it is stored. A tail is `written_bodies()`
-plus `subscribe`, taken without an await in between, so there is no gap and no double. The log
-never touches the database; `GroupCommit` does and calls `advance`.
+then does `told` hear of it: nothing is told before it is stored. There is one listener, the handle
+of the turn, and it has all the readers. The log never touches the database; `GroupCommit` does and
+calls `advance`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from thinkwell.core.errors import StoreError
-
-LogListener = Callable[[int, Sequence[str]], None]
-"""Called with the first sequence number and the chunk texts of each commit, in order.
-
-Must not raise or block.
-"""
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -38,11 +32,17 @@ class LogEvent(msgspec.Struct, frozen=True):
     """JSON text."""
 
 
+LogListener = Callable[[int, Sequence[str], Sequence[LogEvent]], None]
+"""Called with the first sequence number, the chunk texts and the events of each commit, in order.
+
+Must not raise or block.
+"""
+
+
 class TurnLog:
     """The journal of one turn while it runs."""
 
     __slots__ = (
-        "_listeners",
         "bodies",
         "events",
         "events_written",
@@ -51,6 +51,7 @@ class TurnLog:
         "packed",
         "request_id",
         "size",
+        "told",
         "written",
     )
 
@@ -66,7 +67,7 @@ class TurnLog:
         self.bodies: list[str] = list(bodies)
         """Every chunk so far, as JSON text; the index is its sequence number."""
         self.events: list[LogEvent] = list(events)
-        """Everything else so far, oldest first; never told. Kept to the end, which packs it."""
+        """Everything else so far, oldest first. Kept to the end, which packs it."""
         self.size = sum(map(len, self.bodies)) + sum(len(event.body) for event in self.events)
         """Characters of all chunks and events, told or not."""
         self.written = len(self.bodies)
@@ -79,7 +80,8 @@ class TurnLog:
         """The transaction that ends the turn holds the whole stream, or a clear has erased it: no
         live rows any more.
         """
-        self._listeners: dict[object, LogListener] = {}
+        self.told: LogListener | None = None
+        """Hears of every commit."""
 
     def append(self, body: str) -> None:
         """Take one encoded chunk. Raises if the store has given this log up."""
@@ -103,20 +105,8 @@ class TurnLog:
         """Whether nothing waits for a commit."""
         return self.written == len(self.bodies) and self.events_written == len(self.events)
 
-    def written_bodies(self) -> Sequence[str]:
-        """What is durable, oldest first."""
-        return self.bodies[: self.written]
-
-    def subscribe(self, listener: LogListener) -> Callable[[], None]:
-        """Hear of every later commit. Returns an idempotent disposer."""
-        token = object()
-        self._listeners[token] = listener
-        return lambda: self._listeners.pop(token, None) and None
-
-    def advance(self, upto: int) -> None:
-        """The commit that covers everything before `upto` is done: tell."""
+    def advance(self, upto: int, events: Sequence[LogEvent] = ()) -> None:
+        """The commit that covers `events` and everything before `upto` is done: tell."""
         start, self.written = self.written, upto
-        if self._listeners and upto > start:
-            fresh = self.bodies[start:upto]
-            for listener in tuple(self._listeners.values()):
-                listener(start, fresh)
+        if self.told is not None and (upto > start or events):
+            self.told(start, self.bodies[start:upto], events)

@@ -1,33 +1,27 @@
 """What the watchers of one agent see: the stream, its end, the transcript (spec/01 §2.4, §6, §10).
 
-Frames go out only from two places: the log's listener, which runs after the commit of the chunks
-it tells, and `ended`, which runs after the settling commit. So the order of frames is the order of
-commits. A connection that was offered a stream gets its chunks only after it took the offer;
-replay and switch to live happen without an await, so there is no gap and no double.
+`Live` follows every turn from its acceptance: the frames of a stream are a reading of its tail,
+which is told after the commit of what it tells. So the order of frames is the order of commits. A
+connection that was offered a stream gets its chunks only after it took the offer; replay and switch
+to live happen without an await, so there is no gap and no double.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence, Set
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Set
+from typing import Any, Protocol
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
-from thinkwell.journal.turn_log import TurnLog
+from thinkwell.journal.tail import Chunks, Ended, EndedTurn, Started, TailEvent, Updated
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.live.streams import (
-    ActiveStream,
-    TerminalRecord,
-    end_frame,
-    news,
-    replay,
-)
+from thinkwell.live.streams import TerminalRecord, end_frame, news, replay
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.visible import visible_message, visible_text
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.transcript import NOTHING, Transcript
-from thinkwell.turn.turns import EndedTurn
 from thinkwell.wire import encode
 
 log = logging.getLogger("thinkwell.live")
@@ -53,7 +47,7 @@ class Live:
         self.terminal: TerminalRecord | None = None
         self._transcript = transcript
         self._find_ended = find_ended
-        self._stream: ActiveStream | None = None
+        self._stream: TurnHandle | None = None
         self._accepted: dict[str, str | None] = {}
         self._askers: dict[str, Watcher] = {}
         self._continuations: set[str] = set()
@@ -64,12 +58,13 @@ class Live:
     # Turns tell
 
     def accepted(
-        self, record: TurnRecord, origin: str | None = None, *, crossed: bool = True
+        self, handle: TurnHandle, origin: str | None = None, *, crossed: bool = True
     ) -> None:
         """A turn is durable and waits; `origin` is the connection that asked for it.
 
         `crossed`: that connection may show another list than the stored one.
         """
+        record = handle.record
         self._changes += 1
         alone = not crossed and not self._accepted
         self._plain = record.request_id if alone and _is_plain(record) else None
@@ -81,24 +76,42 @@ class Live:
         if record.continuation and asker is not None:
             asker.awaits = record.request_id  # then offer and acknowledgement (spec/01 §11.7)
             self._continuations.add(record.request_id)
+        self._follow(handle)
 
-    def started(self, record: TurnRecord, log: TurnLog) -> None:
-        """A turn streams from now on: parked connections are offered it, the others just get it."""
+    def _follow(self, handle: TurnHandle) -> None:
+        record = handle.record
         frame = encode.chunk_frame_maker(record.request_id, continuation=record.continuation)
 
-        def tell(first: int, bodies: Sequence[str]) -> None:
-            if self._recovering is not None:
-                self._recovered()
-            if first == 0:  # now there is something to join; what follows is for the others
-                self._offer_to_waiting(record.request_id)
-            if len(self.watchers):
-                frames = [frame(body, first + i) for i, body in enumerate(bodies)]
-                self.watchers.send(*frames, where=_takes_chunks)
+        def read(event: TailEvent) -> Coroutine[Any, Any, None] | None:
+            match event:
+                case Chunks(first=first, bodies=bodies):
+                    if bodies:
+                        self._tell_chunks(record.request_id, first)
+                        if len(self.watchers):
+                            frames = [frame(body, first + i) for i, body in enumerate(bodies)]
+                            self.watchers.send(*frames, where=_takes_chunks)
+                case Started(written=written):
+                    self._started(handle, written)
+                case Updated(message=message):
+                    self.updated(message)
+                case Ended():
+                    return None if event.failure is not None else self._ended(event)
+            return None
 
-        self._stream = ActiveStream(record, log, log.subscribe(tell))
-        if log.written:  # after a crash everybody has something to catch up with
+        handle.follow(read)
+
+    def _started(self, handle: TurnHandle, written: int) -> None:
+        """A turn streams from now on: parked connections are offered it, the others just get it."""
+        self._stream = handle
+        if written:  # after a crash everybody has something to catch up with
             for watcher in self.watchers:
-                self._offer(watcher, record.request_id)
+                self._offer(watcher, handle.record.request_id)
+
+    def _tell_chunks(self, request_id: str, first: int) -> None:
+        if self._recovering is not None:
+            self._recovered()
+        if first == 0:  # now there is something to join; what follows is for the others
+            self._offer_to_waiting(request_id)
 
     def _offer_to_waiting(self, request_id: str) -> None:
         asker = self._askers.get(request_id)
@@ -119,11 +132,9 @@ class Live:
         request_id, self._recovering = self._recovering, None
         self.watchers.send(encode.chat_recovering(False, request_id), where=_takes_chunks)
 
-    async def ended(self, record: TurnRecord, error: str | None, answer: str | None = None) -> None:
-        """A turn has settled: what is stored now to all, then the end to those who saw the stream.
-
-        `answer` is the stored text of its answer.
-        """
+    async def _ended(self, event: Ended) -> None:
+        """A turn has ended: what is stored now to all, then the end to those who saw the stream."""
+        record, error = event.record, event.error
         self._changes += 1
         stream = self._take_stream(record.request_id)
         origin = self._accepted.pop(record.request_id, None)
@@ -136,18 +147,17 @@ class Live:
             return
         audience = frozenset(self.watchers)  # whoever connects from here on has seen no stream
         if record.status != "skipped" and record.stop_reason != "cleared":
-            await self._show_result(record, answer, asker)
-        saw = audience if stream is not None and stream.flows else frozenset[Watcher]()
+            await self._show_result(record, event.answer, asker)
+        saw = audience if stream is not None and stream.written else frozenset[Watcher]()
         self._send_end(record, error, origin, saw)
         self._release(ended=record.request_id)
 
-    def _take_stream(self, request_id: str) -> ActiveStream | None:
+    def _take_stream(self, request_id: str) -> TurnHandle | None:
         """The stream of a turn that has ended; another one goes on."""
         stream = self._stream
         if stream is None or stream.record.request_id != request_id:
             return None
         self._stream = None
-        stream.stop()
         return stream
 
     # Clients ask
@@ -203,15 +213,16 @@ class Live:
             if self._flowing() is None:
                 watcher.send(encode.replay_done(request_id))
             return
-        record, end = ended.record, end_frame(ended.record, ended.record.client_error, replay=True)
+        (_, said, last), record = ended, ended[2].record
+        end = end_frame(record, last.error, replay=True)
         messages = await self._newest_transcript()
-        if record.continuation and record.client_error is None:
+        if record.continuation and last.error is None:
             # The transcript at its end held it already: a replay would show its words twice. Older
             # clients make an empty message of a bare end; the transcript takes it away again.
             watcher.send(end)
             watcher.show(messages)
         else:
-            bodies = news(ended.bodies) if record.continuation else dict(enumerate(ended.bodies))
+            bodies = news(said.bodies) if record.continuation else dict(enumerate(said.bodies))
             watcher.send(*replay(record, bodies), end)
             if messages.last != record.message_id:
                 watcher.show(messages)  # it has kept this answer at its end, and put others behind
@@ -283,9 +294,8 @@ class Live:
             if self._askers.get(request_id) is not watcher:  # its own stream it reads beside
                 self._offer(watcher, request_id)
 
-    def _replay_live(self, watcher: Watcher, stream: ActiveStream) -> None:
-        record = stream.record
-        bodies = stream.log.written_bodies()
+    def _replay_live(self, watcher: Watcher, stream: TurnHandle) -> None:
+        record, bodies = stream.record, stream.chunks()
         asked = self._askers.get(record.request_id) is watcher
         told = dict(enumerate(bodies)) if asked or not record.continuation else news(bodies)
         frames = replay(record, told)
@@ -334,9 +344,9 @@ class Live:
             apart=failed,
         )
 
-    def _flowing(self) -> ActiveStream | None:
-        """The stream there is to join."""
-        return self._stream if self._stream is not None and self._stream.flows else None
+    def _flowing(self) -> TurnHandle | None:
+        """The stream there is to join: a turn may take its time before its first chunk."""
+        return self._stream if self._stream is not None and self._stream.written else None
 
     def _release(self, *, ended: str | None = None) -> None:
         """Nothing comes any more for whoever waited for the turn `ended` (None: for anything)."""

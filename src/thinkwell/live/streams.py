@@ -7,25 +7,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.signal import Disposer
-from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.wire import encode
 
 START_STEP = json.dumps({"type": "start-step"})
-
-
-class ActiveStream(msgspec.Struct):
-    """The turn that streams now."""
-
-    record: TurnRecord
-    log: TurnLog
-    stop: Disposer
-
-    @property
-    def flows(self) -> bool:
-        """Whether there is anything to join: a turn may take its time before its first chunk."""
-        return self.log.written > 0
 
 
 class TerminalRecord(msgspec.Struct, frozen=True):

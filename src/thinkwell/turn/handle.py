@@ -1,14 +1,22 @@
-"""A turn on its way through the queue: its row, the means to stop it, and whoever waits for it."""
+"""The handle of one turn: its row, the means to stop it, its durable chunks, its end, its result.
+
+There is one from the moment a turn is accepted until whoever waits has its result, and everybody
+who asks about the turn holds the same one. Readers hear of it in one way: `follow` calls them with
+the events of the tail, in order and after the commit that covers each; `tail` is the same for
+`async for`. A reader is called between two commits of the turn: it must not block or raise.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias, TypeVar
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from thinkwell.core.clock import Clock
 from thinkwell.core.signal import AbortController, Disposer
-from thinkwell.journal.turn_log import TurnLog
+from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, answered
+from thinkwell.journal.turn_log import LogEvent, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
 from thinkwell.tools.tool import Tool
@@ -21,16 +29,21 @@ InputFunction: TypeAlias = Callable[
 
 Contract: called once; may raise (the turn fails).
 """
-_ListenerT = TypeVar("_ListenerT")
+TailReader: TypeAlias = Callable[[TailEvent], "Awaitable[None] | None"]
+"""Hears the events of a turn.
+
+Only for `Ended` may it return something to wait for: the slot is free when that is done.
+"""
 
 
 class TurnHandle:
-    """One place in the queue."""
+    """One turn, from its acceptance to its result."""
 
     __slots__ = (
         "_log",
-        "_on_end",
-        "_on_log",
+        "_over",
+        "_readers",
+        "_result",
         "controller",
         "crossed",
         "depth",
@@ -39,7 +52,6 @@ class TurnHandle:
         "input_function",
         "outcome",
         "record",
-        "result",
         "tools",
     )
 
@@ -63,14 +75,14 @@ class TurnHandle:
         """When a debounced turn may begin, on the monotonic clock."""
         self.input_function = input_function
         self.controller = AbortController()
-        self.result: asyncio.Future[TurnResult] = asyncio.get_running_loop().create_future()
-        self.ended: TurnRecord | None = None
+        self.ended: Ended | None = None
         """There once the end is stored and told to clients, before the hooks of the end."""
         self.outcome: TurnOutcome | None = None
-        """What was stored; there when `result` is, unless nothing ran."""
+        """What was stored; there when the result is, unless nothing ran."""
         self._log: TurnLog | None = None
-        self._on_log: dict[object, Callable[[TurnLog], object]] = {}
-        self._on_end: dict[object, Callable[[], object]] = {}
+        self._readers: dict[object, TailReader] = {}
+        self._result: TurnResult | Exception | None = None
+        self._over: asyncio.Future[None] | None = None  # made when somebody waits
         if record.cancel_requested is not None:
             self.controller.abort(record.cancel_requested)
 
@@ -84,48 +96,149 @@ class TurnHandle:
             self.due = clock.monotonic() + self.record.not_before - clock.now()
         return self.due - clock.monotonic()
 
-    def on_log(self, listener: Callable[[TurnLog], object]) -> Disposer:
-        """Call `listener` once the turn has a journal to follow. Returns an idempotent disposer."""
-        if self._log is not None:
-            listener(self._log)
-        return _listen(self._on_log, listener)
-
-    def on_end(self, listener: Callable[[], object]) -> Disposer:
-        """Call `listener` at once when the end is told. Returns an idempotent disposer."""
-        return _listen(self._on_end, listener)
-
-    def log_started(self, log: TurnLog) -> None:
-        """The turn streams into `log` from now on."""
-        self._log = log
-        for listener in tuple(self._on_log.values()):
-            listener(log)
-
-    def tell_end(self, record: TurnRecord) -> None:
-        """The end is stored, and clients know it."""
-        self.ended = record
-        for listener in tuple(self._on_end.values()):
-            listener()
+    # Its tail
 
     @property
-    def started(self) -> bool:
-        """Whether its input is stored and it has a journal."""
-        return self._log is not None
+    def written(self) -> int:
+        """How many chunks are durable."""
+        return 0 if self._log is None else self._log.written
 
-    @property
-    def length(self) -> int:
-        """How many chunks it has, durable or not."""
-        return 0 if self._log is None else len(self._log.bodies)
-
-    def written_from(self, start: int) -> Sequence[str]:
-        """The durable chunks from `start` on."""
+    def chunks(self, start: int = 0) -> Sequence[str]:
+        """The durable chunks from `start` on, as JSON texts."""
         return () if self._log is None else self._log.bodies[start : self._log.written]
 
+    def follow(self, reader: TailReader, start: int = 0) -> Disposer:
+        """Call `reader` with what is there already, from the chunk `start` on, and with all that
+        comes. Returns an idempotent disposer.
+        """
+        if self._log is not None:
+            reader(Started(self.record, self._log.written))
+            if start < self._log.written:
+                places = answered(self._log.events[: self._log.events_written], start)
+                reader(Chunks(start, self.chunks(start), places))
+        if self.ended is not None:
+            reader(self.ended)
+            return lambda: None
+        token = object()
+        self._readers[token] = reader
+        return lambda: self._readers.pop(token, None) and None
 
-def _listen(listeners: dict[object, _ListenerT], listener: _ListenerT) -> Disposer:
-    token = object()
-    listeners[token] = listener
+    async def tail(
+        self, start: int = 0, *, silence: float | None = None
+    ) -> AsyncGenerator[TailEvent]:
+        """The same as an iteration, which ends after `Ended`.
 
-    def dispose() -> None:
-        listeners.pop(token, None)
+        Chunks that wait for a slow reader come together. After `silence` seconds in which nothing
+        happened there is one `Chunks` without any.
+        """
+        waiting: deque[TailEvent] = deque()
+        news = asyncio.Event()
 
-    return dispose
+        def read(event: TailEvent) -> None:
+            waiting.append(event)
+            news.set()
+
+        leave, told = self.follow(read, start), start
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(silence):
+                        await news.wait()
+                except TimeoutError:
+                    yield Chunks(told)
+                    continue
+                event = _joined(waiting)
+                if not waiting:
+                    news.clear()
+                if isinstance(event, Chunks):
+                    told = event.upto
+                yield event
+                if isinstance(event, Ended):
+                    return
+        finally:
+            leave()
+
+    def begin(self, log: TurnLog) -> None:
+        """The turn streams into `log` from now on."""
+        log.told = self._committed
+        self._log = log
+        self.tell(Started(self.record, log.written))
+
+    def tell(self, event: TailEvent) -> None:
+        """Tell the readers of something that is stored."""
+        for reader in tuple(self._readers.values()):
+            reader(event)
+
+    def _committed(self, first: int, bodies: Sequence[str], events: Sequence[LogEvent]) -> None:
+        # The hot path of every delta: one struct, no task, no await.
+        places = answered(events) if events else ()
+        if bodies or places:
+            self.tell(Chunks(first, bodies, places))
+
+    async def end(self, ended: Ended) -> None:
+        """The end is stored: the readers hear it one after another, the clients first."""
+        self.ended = ended
+        for reader in tuple(self._readers.values()):
+            work = reader(ended)
+            if work is not None:
+                await work
+        self._readers.clear()
+
+    # Its result
+
+    @property
+    def over(self) -> bool:
+        """Whether there is a result, or none will come."""
+        return self._result is not None
+
+    def finish(self, result: TurnResult | Exception, outcome: TurnOutcome | None = None) -> None:
+        """The hooks of the end are through: whoever waits goes on. The first result counts."""
+        if self._result is not None:
+            return
+        self._result, self.outcome = result, outcome
+        if self._over is not None:
+            self._over.set_result(None)
+
+    def release(self, error: Exception) -> None:
+        """The app stops: nobody waits or reads on here, and the turn goes on at its next start."""
+        if self.ended is None:
+            self.tell(Ended(self.record, failure=error))
+        self.finish(error)
+
+    async def until_over(self) -> None:
+        """Wait for the result, whatever it is."""
+        if self._result is None:
+            if self._over is None:
+                self._over = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._over)
+
+    async def wait(self) -> TurnResult:
+        """The result. Raises if the app stopped first, or the turn met a defect of ours."""
+        await self.until_over()
+        return self.result()
+
+    def result(self) -> TurnResult:
+        """The result of a turn that is over."""
+        if self._result is None:
+            raise RuntimeError("the turn is not over yet")
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+def _joined(waiting: deque[TailEvent]) -> TailEvent:
+    """The next event; chunks that wait behind one another as one."""
+    event = waiting.popleft()
+    if not isinstance(event, Chunks):
+        return event
+    run = [event]
+    while waiting:
+        following = waiting.popleft()
+        if not isinstance(following, Chunks):
+            waiting.appendleft(following)
+            break
+        run.append(following)
+    if len(run) == 1:
+        return event
+    bodies = [body for chunks in run for body in chunks.bodies]
+    return Chunks(event.first, bodies, tuple(p for chunks in run for p in chunks.answered))

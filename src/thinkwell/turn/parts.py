@@ -17,8 +17,7 @@ from thinkwell.core.tasks import TaskOwner
 from thinkwell.hooks.contexts import TurnContext
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.group_commit import GroupCommit
-from thinkwell.journal.turn_log import Owner, TurnLog
-from thinkwell.journal.turns import TurnRecord
+from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import UIMessage
 from thinkwell.models.base import Model
 from thinkwell.session.session import Session
@@ -26,7 +25,7 @@ from thinkwell.store.base import Store
 from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.crowd import Crowd
-from thinkwell.turn.changes import Changes
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.line.suspects import Suspects
 from thinkwell.turn.run.limits import TimeLimits
@@ -76,20 +75,17 @@ class Audience(Protocol):
     """
 
     def accepted(
-        self, record: TurnRecord, origin: str | None = None, *, crossed: bool = True
+        self, handle: TurnHandle, origin: str | None = None, *, crossed: bool = True
     ) -> None:
-        """A turn is durable and waits; `origin` is the connection that asked for it.
+        """A turn is durable and waits; what becomes of it comes through its tail.
 
-        `crossed`: that connection may show another list than the stored one.
+        `origin` is the connection that asked for it; `crossed`: that connection may show another
+        list than the stored one.
         """
         ...
 
     async def show_input(self, but: str | None = None) -> None:
         """What waits has changed; the connection `but` knows."""
-        ...
-
-    def started(self, record: TurnRecord, log: TurnLog) -> None:
-        """A turn runs; its chunks come through `log`."""
         ...
 
     async def show_asker(self, request_id: str) -> None:
@@ -101,18 +97,11 @@ class Audience(Protocol):
         ...
 
     def updated(self, message: UIMessage) -> None:
-        """A stored message has changed."""
+        """A stored message has changed while no turn wrote it."""
         ...
 
     async def send_transcript(self) -> None:
         """Stored messages have changed beside the turns."""
-        ...
-
-    async def ended(self, record: TurnRecord, error: str | None, answer: str | None = None) -> None:
-        """A turn has ended; if it could not be settled, `record` says what clients must hear.
-
-        `answer` is the text that was stored.
-        """
         ...
 
     def remember_failure(self, request_id: str, error: str) -> None:
@@ -144,8 +133,6 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     suspects: Suspects
     audience: Audience
     line: TurnLine
-    changes: Changes
-    """Told when messages or waiting calls may have changed."""
     crowd: Crowd
     """How many turns clients wait for."""
     scopes: ScopeRegistry

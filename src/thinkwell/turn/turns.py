@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import TypeAlias
 
 import msgspec
 
-from thinkwell.core.errors import HostClosedError, StoreUnavailableError, TurnChainError
+from thinkwell.core import json
+from thinkwell.core.errors import (
+    HostClosedError,
+    StoreUnavailableError,
+    TurnChainError,
+    TurnNotFoundError,
+)
 from thinkwell.core.ids import new_id
 from thinkwell.core.principal import Principal
-from thinkwell.core.signal import AbortSignal
+from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.reading import read_packed
+from thinkwell.journal.tail import Chunks, Ended, EndedTurn, TailEvent, read_tail
 from thinkwell.journal.turns import (
     TurnRecord,
     find_turn,
@@ -37,8 +44,7 @@ from thinkwell.turn.ask.answers import Answer, apply_answer, tell_answer, waits_
 from thinkwell.turn.ask.clear import erase_traces, next_generation, skip_stale
 from thinkwell.turn.ask.on_behalf import on_behalf
 from thinkwell.turn.ask.policy import Plan, Policy, plan_intake
-from thinkwell.turn.changes import Changes
-from thinkwell.turn.end.announce import announce_end
+from thinkwell.turn.end.announce import announce_end, announce_update
 from thinkwell.turn.end.ending import TurnOutcome, TurnResult
 from thinkwell.turn.end.notify import chain_depth, notify, redeliver, result_of
 from thinkwell.turn.end.settle import SAFE_ERROR, end_broken, end_damaged, end_without_answer
@@ -47,17 +53,15 @@ from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.turn import run_turn
-from thinkwell.turn.tail import follow
 from thinkwell.turn.transcript import Transcript, encoded_transcript
 
 log = logging.getLogger("thinkwell.agent")
 
 
-class EndedTurn(msgspec.Struct, frozen=True):
-    """A turn that has ended, and what is still kept of its stream."""
-
-    record: TurnRecord
-    bodies: Sequence[str]
+Watch: TypeAlias = Callable[[TailEvent | None], object]
+"""Hears the events of every turn of an agent, and None when the conversation or the line has
+changed beside them. What it raises is logged.
+"""
 
 
 class Turns:
@@ -78,8 +82,7 @@ class Turns:
         self._continuation_origin: str | None = None
         self.intake = asyncio.Lock()
         """Held while a submit is judged by the concurrency policy and accepted."""
-        self.changes = Changes()
-        """Told when messages or waiting calls may have changed."""
+        self._watchers: dict[object, Watch] = {}
         self._closed, self._forgotten = False, 0
         self._parts: Parts | None = None
 
@@ -91,7 +94,7 @@ class Turns:
         return self._parts
 
     def wire(self, parts: Parts) -> None:
-        """Take the collaborators; they refer back to `line` and `changes`."""
+        """Take the collaborators; they refer back to `line`."""
         self._parts, self.line.suspects = parts, parts.suspects
 
     # Ways in
@@ -135,7 +138,7 @@ class Turns:
         handle = make(admission.record)
         if signal is not None:
             stop = signal.add_listener(lambda reason: self._cancel_soon(handle, reason))
-            handle.result.add_done_callback(lambda _: stop())
+            handle.follow(lambda event: stop() if isinstance(event, Ended) else None)
         await self._leave_line(request.supersedes)
         await self._line_up(handle, origin)
         crash_here("c1")
@@ -144,13 +147,17 @@ class Turns:
     async def _line_up(self, handle: TurnHandle, origin: str | None) -> None:
         handle.crossed |= self.busy
         handle.pause(self.parts.clock)
-        self.parts.audience.accepted(handle.record, origin, crossed=handle.crossed)
-        self.line.put(handle)
+        self._put(handle, origin, crossed=handle.crossed)
         try:
             if not handle.record.continuation:
                 await self.parts.audience.show_input(but=origin)
         finally:
             self.line.wake()
+
+    def _put(self, handle: TurnHandle, origin: str | None = None, *, crossed: bool = True) -> None:
+        self.parts.audience.accepted(handle, origin, crossed=crossed)  # first: clients hear first
+        handle.follow(self._tell_watchers)
+        self.line.put(handle)
 
     async def _leave_line(self, superseded: Sequence[TurnRecord]) -> None:
         """Turns whose place another one took: their requesters hear the end."""
@@ -178,8 +185,13 @@ class Turns:
         if answered.message is None:
             return False
         crash_here("c15")
-        self.parts.audience.updated(answered.message)
-        self.changes.tell()
+        active = self.line.active
+        message_id = answered.message["id"]
+        if active and active.ended is None and active.record.message_id == message_id:
+            announce_update(active, answered.message)
+        else:
+            self.parts.audience.updated(answered.message)
+            self.changed()
         await tell_answer(self.parts, answer, answered)
         if answered.continuation is not None:
             await self._line_up(TurnHandle(answered.continuation), origin)
@@ -190,15 +202,63 @@ class Turns:
     async def wait(self, handle: TurnHandle) -> TurnResult:
         """Wait for the result. Cancelling the task that waits stops the turn."""
         try:
-            return await asyncio.shield(handle.result)
+            return await handle.wait()
         except asyncio.CancelledError:
             self._cancel_soon(handle, "the caller was cancelled")
             raise
 
-    def follow(self, handle: TurnHandle) -> AsyncIterator[Chunk]:
+    async def chunks(self, handle: TurnHandle) -> AsyncGenerator[Chunk]:
         """The chunks of a turn as they become durable. Leaving the iteration stops the turn."""
-        reason = "the reader left the stream"
-        return follow(handle, partial(self.cancel, handle.record.request_id, reason))
+        try:
+            async with aclosing(handle.tail()) as events:
+                async for event in events:
+                    for body in event.bodies if isinstance(event, Chunks) else ():
+                        yield json.loads(body)
+            await handle.until_over()
+        finally:
+            if not handle.over:
+                await self.cancel(handle.record.request_id, "the reader left the stream")
+
+    async def tail(
+        self, request_id: str, start: int = 0, *, silence: float | None = None
+    ) -> AsyncGenerator[TailEvent]:
+        """Everything there is to hear of a turn, from its chunk `start` on, up to its end.
+
+        From memory while it waits or runs, from its packed journal afterwards. After `silence`
+        seconds in which nothing happened there is one `Chunks` without any. Raises
+        `TurnNotFoundError`.
+        """
+        handle, record = self.line.find(request_id), None
+        if handle is None:
+            record = await self.find(request_id)
+            handle = self.line.find(request_id)  # it may have come meanwhile
+        if handle is not None:
+            async with aclosing(handle.tail(start, silence=silence)) as events:
+                async for event in events:
+                    yield event
+        elif record is None or not record.settled:
+            raise TurnNotFoundError(request_id)
+        else:
+            for event in await read_tail(self.parts.store, record, start):
+                yield event
+
+    def watch(self, watch: Watch) -> Disposer:
+        """Hear of all turns and of changes beside them. Returns an idempotent disposer."""
+        token = object()
+        self._watchers[token] = watch
+        return lambda: self._watchers.pop(token, None) and None
+
+    def changed(self) -> None:
+        """Messages, or what waits, have changed beside the turns."""
+        self._tell_watchers(None)
+
+    def _tell_watchers(self, event: TailEvent | None) -> None:
+        if self._watchers:
+            for watch in tuple(self._watchers.values()):
+                try:
+                    watch(event)
+                except BaseException:  # one's bug must not keep the others from hearing
+                    log.exception("a watcher of turns failed", extra={"action": "watch"})
 
     async def cancel(self, request_id: str, reason: str) -> bool:
         """Stop a turn: recorded first, so that a crash does not revive it."""
@@ -232,7 +292,7 @@ class Turns:
         """Forget the conversation (spec/01 §8.3)."""
         await self.reset(forget=True)
         self.parts.audience.cleared(but)
-        self.changes.tell()
+        self.changed()
 
     async def reset(self, *, forget: bool = False) -> None:
         """A new generation: what runs stops, what waits is skipped (spec/02 §3.5)."""
@@ -240,7 +300,7 @@ class Turns:
         # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
         # nobody can wait for them: they come when this turn has left its slot.
         if stale and not is_inside_turn(self.parts.owner.agent_id):
-            await asyncio.wait([handle.result for handle in stale])
+            await asyncio.gather(*(handle.until_over() for handle in stale))
 
     async def _next_generation(self, *, forget: bool) -> list[TurnHandle]:
         """Stores the new generation and stops what is of an older one."""
@@ -267,8 +327,7 @@ class Turns:
         for record in await unsettled_turns(parts.store, agent_id):
             if record.attempt > 0:
                 self.parts.audience.recovering(record.request_id)
-            self.parts.audience.accepted(record)
-            self.line.put(TurnHandle(record))
+            self._put(TurnHandle(record))
         self.line.wake()
 
     # Questions
@@ -303,20 +362,14 @@ class Turns:
         """Accept nothing more, and free whoever waits: unsettled turns go on at the next start."""
         self._closed = True
         for handle in self.line.handles():
-            if not handle.result.done():
-                handle.result.set_exception(
-                    HostClosedError("The app stopped; the turn goes on at its next start.")
-                )
-                handle.result.exception()  # seen: nobody may be waiting
+            handle.release(HostClosedError("The app stopped; the turn goes on at its next start."))
 
     # The slot
 
     async def _run(self, handle: TurnHandle) -> None:
-        record = msgspec.structs.replace(
-            handle.record, message_id=handle.record.message_id or new_id()
-        )
-        turn = RunningTurn(record, self.parts, handle.controller.signal, handle.tools)
-        self.running = turn
+        message_id = handle.record.message_id or new_id()
+        record = handle.record = msgspec.structs.replace(handle.record, message_id=message_id)
+        self.running = turn = RunningTurn(handle, self.parts)
         began = self.parts.clock.monotonic()
         facts = {
             "request_id": record.request_id,
@@ -326,7 +379,7 @@ class Turns:
         }
         self.parts.bus.emit("chat:turn:start", **facts)
         try:
-            outcome = await run_turn(handle, turn)
+            outcome = await run_turn(turn)
         except Exception as error:  # noqa: BLE001 - the queue goes on, and nobody waits for ever
             await self._fail(handle, record, error)
             return
@@ -342,6 +395,7 @@ class Turns:
         if outcome.continuation is not None:
             origin, self._continuation_origin = self._continuation_origin, None
             await self._line_up(TurnHandle(outcome.continuation), origin)
+        self.changed()  # now: whoever waited for this turn to leave finds what goes on with it
         self.tasks.spawn(self._finish(handle, outcome), name="notify")
 
     async def _fail(self, handle: TurnHandle, record: TurnRecord, error: Exception) -> None:
@@ -349,20 +403,15 @@ class Turns:
         log.critical("a turn broke", exc_info=error, extra={"action": "turn"})
         told = msgspec.structs.replace(record, status="error", error=repr(error))
         await end_broken(self.parts, told)
-        await announce_end(self.parts, told, SAFE_ERROR)
-        if not handle.result.done():
-            handle.result.set_exception(error)
-            handle.result.exception()  # seen: nobody may be waiting
+        await announce_end(handle, told, SAFE_ERROR)
+        handle.finish(error)
 
     async def _finish(self, handle: TurnHandle, outcome: TurnOutcome) -> None:
         """After the slot: hooks, then whoever waits."""
-        handle.outcome = outcome
         try:
             await notify(self.parts, outcome, depth=handle.depth)
         finally:
-            self.changes.tell()
-            if not handle.result.done():
-                handle.result.set_result(result_of(outcome))
+            handle.finish(result_of(outcome), outcome)
 
     async def _skip(self, handle: TurnHandle) -> None:
         """A turn of an older generation ends without running; its requester hears the end."""
@@ -374,12 +423,9 @@ class Turns:
 
     async def _end_unrun(self, handle: TurnHandle, reason: str) -> None:
         record = msgspec.structs.replace(handle.record, status="skipped", stop_reason=reason)
-        await announce_end(self.parts, record)
-        if handle.ended is None:  # it had left the line already
-            handle.tell_end(record)
+        await announce_end(handle, record)
         message: UIMessage = {"id": record.message_id or "", "role": "assistant", "parts": []}
-        if not handle.result.done():
-            handle.result.set_result(result_of(TurnOutcome(record=record, message=message)))
+        handle.finish(result_of(TurnOutcome(record=record, message=message)))
 
     def _pause_before(self, handle: TurnHandle) -> float:
         """How long a debounced turn must still wait; one that was stopped waits for nothing."""
@@ -392,9 +438,8 @@ class Turns:
         self.tasks.spawn(self.cancel(handle.record.request_id, reason), name="cancel")
 
     async def find_ended(self, request_id: str) -> EndedTurn | None:
-        """A turn that has ended, with what is kept of its stream."""
+        """The tail of a turn that has ended."""
         record = await self.find(request_id)
         if record is None or not record.settled:
             return None
-        bodies = await read_packed(self.parts.store, record.agent_id, request_id)
-        return EndedTurn(record, bodies)
+        return await read_tail(self.parts.store, record)

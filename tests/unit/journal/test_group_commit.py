@@ -12,17 +12,17 @@ from tests.unit.journal.conftest import Bench
 from thinkwell.core import json
 from thinkwell.core.errors import OwnershipLostError, StoreError
 from thinkwell.journal.group_commit import CAP, WINDOW
-from thinkwell.journal.turn_log import Owner, TurnLog
+from thinkwell.journal.turn_log import LogEvent, Owner, TurnLog
 
 
 def listen(log: TurnLog) -> list[tuple[int, list[int]]]:
     """What a reader hears: the number of the first chunk, and the chunks."""
     heard: list[tuple[int, list[int]]] = []
 
-    def hear(first: int, bodies: Sequence[str]) -> None:
+    def hear(first: int, bodies: Sequence[str], _events: object) -> None:
         heard.append((first, [int(json.loads(body)["type"]) for body in bodies]))
 
-    log.subscribe(hear)
+    log.told = hear
     return heard
 
 
@@ -222,8 +222,14 @@ async def _nothing(tx: Any) -> None:
 
 
 async def _until_written(log: TurnLog, count: int) -> None:
-    done = asyncio.Event()
-    log.subscribe(lambda _first, _bodies: done.set())
+    done, told = asyncio.Event(), log.told
+
+    def hear(first: int, bodies: Sequence[str], events: Sequence[LogEvent]) -> None:
+        done.set()
+        if told is not None:
+            told(first, bodies, events)
+
+    log.told = hear
     while log.written < count:
         await done.wait()
 

@@ -11,12 +11,13 @@ import pytest
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
+from thinkwell.journal.tail import Chunks, Ended, EndedTurn, Started
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.live import Live
 from thinkwell.live.watchers import Watcher, Watchers
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.transcript import Transcript
-from thinkwell.turn.turns import EndedTurn
 from thinkwell.wire.encode import Frame
 
 CHUNKS = [json.dumps({"type": "text-delta", "id": "t", "delta": str(n)}) for n in range(5)]
@@ -53,7 +54,7 @@ class Room:
         self.pause: asyncio.Event | None = None
         self.failure: StoreError | None = None
         self.live = Live(Watchers(), self._transcript, self._find_ended)
-        self.logs: dict[str, TurnLog] = {}
+        self.handles: dict[str, TurnHandle] = {}
 
     async def _transcript(self, *, keep: bool = False) -> Transcript:
         if self.pause is not None:
@@ -71,13 +72,13 @@ class Room:
         return tab
 
     def accept(self, request_id: str = "q1", origin: str | None = None) -> TurnRecord:
-        made = record(request_id)
-        self.live.accepted(made, origin)
-        return made
+        handle = self.handles[request_id] = TurnHandle(record(request_id))
+        self.live.accepted(handle, origin)
+        return handle.record
 
     def start(self, made: TurnRecord, said: int = 0) -> TurnLog:
-        log = self.logs[made.request_id] = TurnLog(Owner("a/x", 1), made.request_id)
-        self.live.started(made, log)
+        log = TurnLog(Owner("a/x", 1), made.request_id)
+        self.handles[made.request_id].begin(log)
         self.say(log, said)
         return log
 
@@ -92,9 +93,10 @@ class Room:
             status=status or ("error" if error else "completed"),
             client_error=error,
         )
-        log = self.logs.get(made.request_id)
-        self.ended[made.request_id] = EndedTurn(done, log.bodies if log else ())
-        await self.live.ended(done, error)
+        handle = self.handles[made.request_id]
+        bodies = handle.chunks()
+        self.ended[made.request_id] = (Started(done), Chunks(0, bodies), Ended(done, error))
+        await handle.end(Ended(done, error))
 
 
 def forget(*tabs: Tab) -> None:
@@ -238,7 +240,7 @@ class TestStreaming:
         tab = await room.tab("a")
         tab.take()
         log = TurnLog(Owner("a/x", 1), "q1", CHUNKS[:2])
-        room.live.started(room.accept(), log)
+        room.handles[room.accept().request_id].begin(log)
         assert tab.take() == [{"type": "cf_agent_stream_resuming", "id": "q1"}]
 
 

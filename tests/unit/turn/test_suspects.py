@@ -41,7 +41,7 @@ class Line:
     def put(self, agent: str) -> TurnHandle:
         async def run(handle: TurnHandle) -> None:
             self.began.append(handle.record.agent_id)
-            await handle.result
+            await handle.until_over()
 
         queue = self.queues[agent] = TurnLine(run=run, stale=run, tasks=self.tasks, generation=0)
         queue.suspects = self.suspects
@@ -67,7 +67,7 @@ async def test_one_suspect_runs_at_a_time_and_all_others_as_usual():
     line.put("b")
     line.put("c")
     assert await line.moves() == ["a", "c"]
-    first.result.cancel()
+    first.finish(RuntimeError("over"))
     assert await line.moves() == ["a", "c", "b"]
     await line.tasks.close()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
+from thinkwell.journal.tail import Chunks, end_chunks
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.turn.end.settle import SAFE_ERROR
 from thinkwell.turn.handle import TurnHandle
-from thinkwell.turn.tail import Tail, end_chunks
 
 KEEP_ALIVE = 15.0
 """Seconds of silence after which a reader says that it still lives."""
@@ -24,15 +25,13 @@ async def follow(handle: TurnHandle) -> AsyncGenerator[Sequence[str]]:
     reader keeps little of them in the server's buffers. An empty batch says that nothing came for a
     while.
     """
-    told = 0
-    with Tail(handle) as tail:
-        async for moved in tail.moves(KEEP_ALIVE):
-            fresh = handle.written_from(told)
-            told += len(fresh)
-            for begin in range(0, len(fresh), SLICE):
-                yield fresh[begin : begin + SLICE]
-            if not fresh and not moved:
-                yield ()
+    async with aclosing(handle.tail(silence=KEEP_ALIVE)) as events:
+        async for event in events:
+            if isinstance(event, Chunks):
+                for begin in range(0, len(event.bodies), SLICE):
+                    yield event.bodies[begin : begin + SLICE]
+                if not event.bodies and not event.answered:
+                    yield ()
 
 
 def last_chunks(record: TurnRecord) -> list[Chunk]:
@@ -43,6 +42,6 @@ def last_chunks(record: TurnRecord) -> list[Chunk]:
 def end_of(handle: TurnHandle) -> TurnRecord:
     """The row of a turn that has ended. Raises if its host stopped first: it goes on elsewhere."""
     if handle.ended is None:
-        handle.result.result()
+        handle.result()
         raise RuntimeError("a turn has a result, but nobody was told its end")
-    return handle.ended
+    return handle.ended.record

@@ -31,10 +31,6 @@ ON CONFLICT (agent, turn) DO UPDATE SET
     settled_at = excluded.settled_at, chunks = excluded.chunks, format = excluded.format,
     stream = excluded.stream, events = excluded.events;
 
--- name: packed_stream
--- The chunks of an ended turn.
-SELECT format, chunks, stream FROM packed_journals WHERE agent = :agent AND turn = :turn;
-
 -- name: packed_journal
 -- Chunks and events of an ended turn.
 SELECT format, chunks, stream, events FROM packed_journals WHERE agent = :agent AND turn = :turn;

@@ -21,6 +21,7 @@ from thinkwell.core.pieces import Pieces, in_pieces
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ChatErrorContext
+from thinkwell.journal.tail import Ended, TailEvent
 from thinkwell.journal.turns import Trigger
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import Part, UIMessage
@@ -30,6 +31,7 @@ from thinkwell.session.kept_path import KeptPath
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.ask.admission import Admission, TurnRequest
 from thinkwell.turn.ask.authority import TooManyTurns, demand
+from thinkwell.turn.ask.crowd import Crowd
 from thinkwell.turn.ask.forgery import report_copies
 from thinkwell.turn.ask.inputs import from_client
 from thinkwell.turn.ask.policy import Plan, Policy
@@ -139,8 +141,20 @@ async def ask_as_client(
         if handle is None:
             crowd.leave(payer)
         else:
-            handle.result.add_done_callback(lambda _: crowd.leave(payer))
+            _leave_at_the_end(handle, crowd, payer)
     return admission, handle
+
+
+def _leave_at_the_end(handle: TurnHandle, crowd: Crowd, payer: str | None) -> None:
+    left = False
+
+    def read(event: TailEvent) -> None:
+        nonlocal left
+        if isinstance(event, Ended) and not left:
+            left = True  # once: a turn that is released when the app stops may end after all
+            crowd.leave(payer)
+
+    handle.follow(read)
 
 
 async def demand_send(

@@ -8,7 +8,6 @@ when no call waits any more. The rest of the copy is not believed: the stored an
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from thinkwell.core.authority import Subject
@@ -32,8 +31,6 @@ from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http_body import Refusal
 
 MOVED_ON = "This conversation has moved on meanwhile. Reload it and try again."
-_LOOK_AGAIN = 1.0
-"""Seconds after which a waiter looks again, told or not."""
 
 
 class WentOn(NamedTuple):
@@ -121,14 +118,21 @@ def _answer_in(part: Part, tools: tuple[dict[str, Any], ...] | None) -> Answer |
 
 async def _until_written(turns: Turns, message_id: str) -> None:
     """Until no turn writes this answer for the first time: its end decides who goes on."""
-    while True:
-        seen = turns.changes.count
-        running = turns.running
-        if running is None or running.message_id != message_id or running.record.continuation:
-            return
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_AGAIN):
-                await turns.changes.wait_beyond(seen)
+    news = asyncio.Event()
+    leave = turns.watch(lambda _: news.set())
+    try:
+        while _is_first_written(turns, message_id):
+            news.clear()
+            await news.wait()
+    finally:
+        leave()
+
+
+def _is_first_written(turns: Turns, message_id: str) -> bool:
+    running = turns.running
+    if running is None or running.message_id != message_id:
+        return False
+    return not running.record.continuation
 
 
 def _turn_going_on(turns: Turns, message_id: str) -> TurnHandle | None:

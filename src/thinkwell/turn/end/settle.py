@@ -38,7 +38,7 @@ from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.continuation import start_continuation
-from thinkwell.turn.end.announce import announce_end
+from thinkwell.turn.end.announce import announce_end, announce_update
 from thinkwell.turn.end.classify import classify, error_context
 from thinkwell.turn.end.ending import (
     SET_ASIDE,
@@ -89,9 +89,9 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
         _tell_parked(turn, ending)
     if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
-        turn.parts.audience.updated(_kept(turn))
+        announce_update(turn.handle, _kept(turn))
     answer = turn.written[-1].content if turn.written else None
-    await announce_end(turn.parts, turn.record, client_text, answer)
+    await announce_end(turn.handle, turn.record, client_text, answer)
     return TurnOutcome(
         record=turn.record,
         message=_kept(turn),
@@ -312,7 +312,7 @@ async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
     turn.record = msgspec.structs.replace(turn.record, status="skipped", stop_reason="cleared")
     # For whoever has seen something of it, it was stopped.
     status = "aborted" if turn.log.written else "skipped"
-    await announce_end(turn.parts, msgspec.structs.replace(turn.record, status=status))
+    await announce_end(turn.handle, msgspec.structs.replace(turn.record, status=status))
     return TurnOutcome(record=turn.record, message=turn.empty_answer(), cleared=True)
 
 
@@ -321,7 +321,7 @@ async def _end_elsewhere(turn: RunningTurn, failure: OwnershipLostError) -> Turn
     told = msgspec.structs.replace(
         turn.record, status="error", stop_reason="error", error=json.error_text(failure)
     )
-    await announce_end(turn.parts, told, MOVED)
+    await announce_end(turn.handle, told, MOVED)
     return TurnOutcome(record=told, message=turn.fold.message, error=failure)
 
 

@@ -96,7 +96,7 @@ async def turn_tools(turn: RunningTurn) -> dict[str, Tool]:
         if (found := turn.parts.scopes.find_tool(name)) is not None:
             raise _clash(name, f"a tool of scope {found.scope.name!r}")
     tools = {**own, **given}
-    for name, made in {**_declared(turn), **turn.extra_tools}.items():
+    for name, made in {**_declared(turn), **turn.handle.tools}.items():
         server = name in tools and not tools[name].is_client
         if server or turn.parts.scopes.find_tool(name) is not None:
             turn.parts.bus.emit("tools:shadowed", name=name, winner="server", loser="client")

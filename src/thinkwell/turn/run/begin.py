@@ -34,7 +34,6 @@ from thinkwell.turn.end.ending import (
     StageError,
     StalledError,
 )
-from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.places import keep_record
@@ -47,9 +46,9 @@ STALL_DELAY = 0.5
 LONGEST_PAUSE = 30.0
 
 
-async def begin(handle: TurnHandle, turn: RunningTurn) -> Ending | None:
+async def begin(turn: RunningTurn) -> Ending | None:
     """Start or restart the turn. Returns an ending when there is nothing left to run."""
-    record, signal = turn.record, turn.signal
+    handle, record, signal = turn.handle, turn.record, turn.signal
     first = record.attempt == 0
     if first and record.trigger == "submission" and signal.aborted:
         return Aborted(signal.reason or "")  # withdrawn before its slot: nothing is written
@@ -61,7 +60,7 @@ async def begin(handle: TurnHandle, turn: RunningTurn) -> Ending | None:
     spent = await judge_attempts(turn)
     if spent is not None and finished is None:
         return Parked(spent)
-    messages = await _input_of(handle, turn)
+    messages = await _input_of(turn)
     stop = await _tell_start(turn, messages) if first else None
     try:
         await _start_attempt(turn, lambda tx, now: _start(tx, turn, messages, now))
@@ -71,7 +70,7 @@ async def begin(handle: TurnHandle, turn: RunningTurn) -> Ending | None:
     turn.parts.session.remember(turn.written)
     if handle.crossed:
         await turn.parts.audience.show_asker(turn.record.request_id)
-    announce_start(turn.parts, turn.record, turn.log)
+    announce_start(handle, turn.log)
     crash_here("c2")
     if stop is not None:
         raise stop  # only now: what was accepted is in the tree, however the turn ends
@@ -144,11 +143,12 @@ async def _take_up_answer(turn: RunningTurn) -> bool:
     return True
 
 
-async def _input_of(handle: TurnHandle, turn: RunningTurn) -> tuple[UIMessage, ...]:
-    if handle.input_function is None:
+async def _input_of(turn: RunningTurn) -> tuple[UIMessage, ...]:
+    make = turn.handle.input_function
+    if make is None:
         return turn.record.input
     history = await turn.parts.session.get_history()
-    made = await call_user("the input function", handle.input_function, history)
+    made = await call_user("the input function", make, history)
     return tuple(check_message(message) for message in made)
 
 

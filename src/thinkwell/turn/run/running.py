@@ -30,6 +30,7 @@ from thinkwell.messages.usage import Usage
 from thinkwell.models.base import Finish
 from thinkwell.session.rows import Appended
 from thinkwell.tools.tool import Tool
+from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.settings import TurnSettings
 from thinkwell.turn.run.step_result import has_result, step_blocks, step_messages
@@ -80,20 +81,14 @@ class RunningTurn:
     earlier_bytes: int = 0
     """How large the answer is that a continuation goes on with."""
 
-    def __init__(
-        self,
-        record: TurnRecord,
-        parts: Parts,
-        signal: AbortSignal,
-        extra_tools: Mapping[str, Tool] | None = None,
-    ) -> None:
+    def __init__(self, handle: TurnHandle, parts: Parts) -> None:
+        record = handle.record
         if record.message_id is None:
             raise ValueError("a running turn has a message id")
-        self.record = record
+        self.handle = handle
+        """What was asked, and whoever waits for it."""
         self.parts = parts
-        self.signal = signal
-        self.extra_tools = extra_tools or {}
-        """Tools that the caller brought for this turn only."""
+        self.signal: AbortSignal = handle.controller.signal
         self.settings = TurnSettings(limits=parts.limits)
         """How this turn runs; the real ones come with assembly."""
         self.active = True
@@ -126,6 +121,15 @@ class RunningTurn:
         """Whether `fold` holds the whole answer: a continuation has to read it first."""
         self.interrupted_finish: Finish | None = None
         """How the interrupted step's model call had ended, as far as the journal knows."""
+
+    @property
+    def record(self) -> TurnRecord:
+        """The turn's row."""
+        return self.handle.record
+
+    @record.setter
+    def record(self, record: TurnRecord) -> None:
+        self.handle.record = record
 
     def empty_answer(self) -> UIMessage:
         """The answer before its first chunk."""

@@ -36,6 +36,7 @@ from thinkwell.messages.chunks import Chunk, tool_error, tool_output
 from thinkwell.messages.model_messages import ToolMessage, ToolResultContent
 from thinkwell.models.base import FinishReason
 from thinkwell.store.base import Transaction
+from thinkwell.turn.end.announce import announce_update
 from thinkwell.turn.run.call_chunks import input_error
 from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
@@ -155,7 +156,7 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
 
     await turn.parts.commits.insist(turn.parts.owner, store)
     if call.approved and not turn.lost:
-        turn.parts.audience.updated(turn.fold.message)
+        announce_update(turn.handle, turn.fold.message)
 
 
 async def _redact(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> Settled:

@@ -25,7 +25,6 @@ from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import ASSEMBLE
 from thinkwell.turn.end.ending import Aborted, Ending, Failed, StageError, StalledError, TurnOutcome
 from thinkwell.turn.end.settle import settle
-from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.run.approved import run_approved_calls
 from thinkwell.turn.run.assemble import assemble
 from thinkwell.turn.run.attend import attend
@@ -37,7 +36,7 @@ from thinkwell.turn.run.steps import run_steps
 from thinkwell.turn.run.watch import limited
 
 
-async def run_turn(handle: TurnHandle, turn: RunningTurn) -> TurnOutcome:
+async def run_turn(turn: RunningTurn) -> TurnOutcome:
     """Run a turn that has the slot.
 
     Returns how it ended; never raises for what hooks, tools or models do.
@@ -45,7 +44,7 @@ async def run_turn(handle: TurnHandle, turn: RunningTurn) -> TurnOutcome:
     token = current_turn.set(turn)
     said = log_fields.set({"agent": turn.parts.owner.agent_id, "turn": turn.record.request_id})
     try:
-        ending = await attend(turn, run_attempt(handle, turn))
+        ending = await attend(turn, run_attempt(turn))
         return await settle(turn, ending)
     finally:
         turn.active = False
@@ -53,10 +52,10 @@ async def run_turn(handle: TurnHandle, turn: RunningTurn) -> TurnOutcome:
         log_fields.reset(said)
 
 
-async def run_attempt(handle: TurnHandle, turn: RunningTurn) -> Ending:
+async def run_attempt(turn: RunningTurn) -> Ending:
     """Everything that may fail, as a value."""
     try:
-        resumed = await begin(handle, turn)
+        resumed = await begin(turn)
         if resumed is not None:
             return resumed
         return await run_until_done(turn)

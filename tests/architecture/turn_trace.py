@@ -1,0 +1,128 @@
+"""Which code one turn goes through: `python -m tests.architecture.turn_trace` prints it.
+
+A real client's turn, traced: one agent class without tools or hooks is served on a real port, one
+turn warms everything up, and the next one is traced with `sys.setprofile` from the client's frame
+to the last task it leaves. Every function that is entered counts, whatever task it runs in.
+
+- *files*: the files of `src/thinkwell` with a function that was called. The fakes in `testing/`
+  are no part of the product and do not count.
+- *crossings*: calls from `agent/` into `turn/` or back. The caller is the nearest function of the
+  two packages on the stack, so a detour through another package hides nothing. A coroutine that is
+  resumed is no new call, and what a task of its own begins has no caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import thinkwell
+from tests.wire.room import room
+from thinkwell import Think
+
+SOURCE = f"{Path(thinkwell.__file__).parent}/"
+OURS = ("agent", "turn")
+LEFT_OVER = 50
+"""Rounds of the loop in which the tasks that a turn leaves end: they wait for nothing."""
+
+
+class Crossing(NamedTuple):
+    """A call from one of the two packages into the other."""
+
+    caller: str
+    callee: str
+
+
+class Trace:
+    """What was called while it ran."""
+
+    def __init__(self) -> None:
+        self.files: Counter[str] = Counter()
+        """How many calls went into each file, by its path below `src/thinkwell`."""
+        self.crossings: list[Crossing] = []
+        self._seen: set[FrameType] = set()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Trace this thread."""
+        sys.setprofile(self._note)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            self._seen.clear()
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        name = frame.f_code.co_filename
+        if event != "call" or not name.startswith(SOURCE) or frame in self._seen:
+            return
+        self._seen.add(frame)  # also keeps it: the next frame must not be taken for this one
+        file = name.removeprefix(SOURCE)
+        if file.startswith("testing/"):
+            return
+        self.files[file] += 1
+        caller = _nearest(frame.f_back)
+        if package(file) in OURS and caller and package(caller) != package(file):
+            self.crossings.append(Crossing(caller, f"{file}:{frame.f_code.co_name}"))
+
+
+def package(place: str) -> str:
+    """The package of a file below `src/thinkwell`."""
+    return place.partition("/")[0]
+
+
+def _nearest(frame: FrameType | None) -> str | None:
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(SOURCE) and package(name.removeprefix(SOURCE)) in OURS:
+            return f"{name.removeprefix(SOURCE)}:{frame.f_code.co_name}"
+        frame = frame.f_back
+    return None
+
+
+class Plain(Think, name="plain-to-trace"):
+    """An agent that only talks."""
+
+
+async def trace_text_turn() -> Trace:
+    """One text turn over a WebSocket, from the client's frame to the last task of the turn."""
+    trace = Trace()
+    async with room("warm", "Hello there", cls=Plain) as served:
+        tab = await served.tab()
+        await tab.ask("warm up", "q1")
+        await tab.stream("q1")
+        await _left_over()
+        with trace.running():
+            await tab.ask("hello", "q2")
+            await tab.stream("q2")
+            await _left_over()
+    return trace
+
+
+async def _left_over() -> None:
+    for _ in range(LEFT_OVER):
+        await asyncio.sleep(0)
+
+
+def report(trace: Trace) -> str:
+    """The trace for people."""
+    files = [f"  {count:4}  {file}" for file, count in sorted(trace.files.items())]
+    crossings = [f"  {caller} -> {callee}" for caller, callee in trace.crossings]
+    return "\n".join(
+        [
+            f"{len(trace.files)} files, {sum(trace.files.values())} calls:",
+            *files,
+            f"{len(trace.crossings)} crossings between {' and '.join(OURS)}:",
+            *crossings,
+        ]
+    )
+
+
+if __name__ == "__main__":
+    print(report(asyncio.run(trace_text_turn())))  # noqa: T201 - it is a command
