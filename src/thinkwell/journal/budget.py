@@ -17,6 +17,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from thinkwell.messages.plain_parts import EVERYWHERE
+
 DEATHS = 3
 """Deaths in a row at one place, after which a turn is parked."""
 ASSEMBLE, MODEL, BETWEEN, UNKNOWN = "assemble", "model", "turn", "?"
@@ -27,9 +29,7 @@ _PROGRESS = frozenset(
         "tool-output-available",
         "tool-output-error",
         "tool-output-denied",
-        "file",
-        "source-url",
-        "source-document",
+        *EVERYWHERE,
     }
 )
 """Chunks that a next attempt does not have to make again. Reasoning is thought anew, a cut input

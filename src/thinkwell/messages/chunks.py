@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
+from thinkwell.messages.plain_parts import PLAIN_PARTS
+
 Chunk: TypeAlias = dict[str, Any]
 """One object of the stream, with its kind under `type`."""
 
@@ -88,14 +90,13 @@ _FIELDS: dict[str, tuple[dict[str, _Check], dict[str, _Check]]] = {
     "tool-output-available": ({**_CALL, "output": _anything}, {"preliminary": _flag, **_RESULT}),
     "tool-output-error": ({**_CALL, "errorText": _text}, _RESULT),
     "tool-output-denied": (_CALL, {}),
-    "source-url": ({"sourceId": _text, "url": _text}, {"title": _text, **_PM}),
-    "source-document": (
-        {"sourceId": _text, "mediaType": _text, "title": _text},
-        {"filename": _text, **_PM},
-    ),
-    "file": ({"url": _text, "mediaType": _text}, _PM),
-    "reasoning-file": ({"url": _text, "mediaType": _text}, _PM),
-    "custom": ({"kind": _dotted}, _PM),
+    **{
+        kind: (
+            {name: _dotted if name == "kind" else _text for name in part.required},
+            {**dict.fromkeys(part.optional, _text), **_PM},
+        )
+        for kind, part in PLAIN_PARTS.items()
+    },
     "message-metadata": (_META, {}),
     "finish": ({}, {"finishReason": _finish_reason, **_META}),
     "abort": ({}, {"reason": _text}),

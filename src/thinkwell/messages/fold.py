@@ -30,16 +30,9 @@ from thinkwell.messages.message import (
     parse_object,
     tool_name,
 )
+from thinkwell.messages.plain_parts import PLAIN_PARTS
 
 _Handler: TypeAlias = Callable[[Chunk], None]
-
-_APPENDED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "file": (("mediaType", "url"), ("providerMetadata",)),
-    "reasoning-file": (("mediaType", "url"), ("providerMetadata",)),
-    "source-url": (("sourceId", "url"), ("title", "providerMetadata")),
-    "source-document": (("sourceId", "mediaType", "title"), ("filename", "providerMetadata")),
-    "custom": (("kind",), ("providerMetadata",)),
-}
 
 
 class OpenPart(msgspec.Struct, frozen=True):
@@ -157,7 +150,7 @@ class Fold:
             "message-metadata": self._merge_metadata,
             "finish": self._merge_metadata,
         }
-        return handlers | dict.fromkeys(_APPENDED, self._append_as_is)
+        return handlers | dict.fromkeys(PLAIN_PARTS, self._append_as_is)
 
     def _start(self, chunk: Chunk) -> None:
         message_id = chunk.get("messageId")
@@ -190,11 +183,11 @@ class Fold:
         self._index_calls()
 
     def _append_as_is(self, chunk: Chunk) -> None:
-        required, optional = _APPENDED[chunk["type"]]
-        if any(chunk.get(name) is None for name in required):
+        plain = PLAIN_PARTS[chunk["type"]]
+        if any(chunk.get(name) is None for name in plain.required):
             return
         part: Part = {"type": chunk["type"]}
-        part |= {n: chunk[n] for n in (*required, *optional) if chunk.get(n) is not None}
+        part |= {name: chunk[name] for name in plain.fields if chunk.get(name) is not None}
         self._parts.append(part)
 
     def _take_data(self, chunk: Chunk, kind: str) -> None:

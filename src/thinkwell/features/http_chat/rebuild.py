@@ -20,6 +20,7 @@ from thinkwell.messages.message import (
     tool_name,
     tool_parts,
 )
+from thinkwell.messages.plain_parts import EVERYWHERE
 
 
 def outcomes_unknown_to(copy: UIMessage, stored: UIMessage) -> list[Chunk]:
@@ -81,17 +82,10 @@ def _chunks_of_part(part: Part, part_id: str) -> Iterator[Chunk]:
         yield _with({"type": f"{kind}-start", "id": part_id}, part, "providerMetadata")
         yield {"type": f"{kind}-delta", "id": part_id, "delta": str(part.get("text", ""))}
         yield {"type": f"{kind}-end", "id": part_id}
-    elif kind in _COPIED:
-        yield _with({"type": kind}, part, *_COPIED[kind])
+    elif kind in EVERYWHERE:
+        yield _with({"type": kind}, part, *EVERYWHERE[kind].fields)
     elif is_data_kind(kind):
         yield _with({"type": kind, "data": part.get("data")}, part, "id")
-
-
-_COPIED: dict[str, tuple[str, ...]] = {
-    "file": ("url", "mediaType", "providerMetadata"),
-    "source-url": ("sourceId", "url", "title", "providerMetadata"),
-    "source-document": ("sourceId", "mediaType", "title", "filename", "providerMetadata"),
-}
 
 
 def _call(part: Part) -> Iterator[Chunk]:

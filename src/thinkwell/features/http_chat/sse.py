@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from thinkwell.core import json
 from thinkwell.messages.chunks import Chunk, check_chunk, is_data_kind
+from thinkwell.messages.plain_parts import EVERYWHERE
 
 STREAM_TYPE = "text/event-stream"
 STREAM_HEADERS: Mapping[str, str] = {
@@ -55,9 +56,7 @@ _FIELDS: Mapping[str, frozenset[str]] = {
         ),
         "tool-output-error": ("toolCallId", "errorText", "dynamic", "providerExecuted"),
         "tool-output-denied": ("toolCallId",),
-        "source-url": ("sourceId", "url", "title", *_PM),
-        "source-document": ("sourceId", "mediaType", "title", "filename", *_PM),
-        "file": ("url", "mediaType", *_PM),
+        **{kind: part.fields for kind, part in EVERYWHERE.items()},
         "message-metadata": ("messageMetadata",),
         "finish": ("finishReason", "messageMetadata"),
         "abort": ("reason",),

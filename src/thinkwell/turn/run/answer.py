@@ -14,6 +14,7 @@ import msgspec
 from thinkwell.core.errors import ModelError
 from thinkwell.hooks.contexts import ModelResponse, ResponseCall, ResponseContext
 from thinkwell.messages.chunks import Chunk
+from thinkwell.messages.plain_parts import EVERYWHERE
 from thinkwell.models.base import Finish, ToolCall
 from thinkwell.turn.end.classify import classify
 from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
@@ -26,7 +27,7 @@ from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.step_result import step_blocks, step_messages
 
-KEPT = frozenset({"file", "source-url", "source-document"})
+KEPT = frozenset(EVERYWHERE)
 """Parts of a step that hooks do not see and a changed response leaves alone."""
 RETRY_DELAY = 0.5
 """Seconds before the first retry; doubled each time."""
