@@ -21,11 +21,14 @@ HEAVY = [
 
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
-    """What is loaded after every public name has been touched."""
+    """What is loaded after every public name of every public module has been touched."""
     return set(
         run_python(
             "import sys, thinkwell\n"
             "for name in thinkwell.__all__: getattr(thinkwell, name)\n"
+            "for door in thinkwell._MODULES:\n"
+            "    module = getattr(thinkwell, door)\n"
+            "    for name in module.__all__: getattr(module, name)\n"
             "print(*sys.modules)"
         ).split()
     )
@@ -34,6 +37,11 @@ def loaded() -> set[str]:
 @pytest.mark.parametrize("library", HEAVY)
 def test_importing_thinkwell_does_not_load(library: str, loaded: set[str]):
     assert library not in loaded
+
+
+def test_importing_thinkwell_alone_loads_no_layer():
+    loaded = run_python("import sys, thinkwell; print(*sys.modules)").split()
+    assert [name for name in loaded if name.startswith("thinkwell.")] == []
 
 
 def test_defining_an_agent_with_a_tool_loads_no_server_and_no_provider():
