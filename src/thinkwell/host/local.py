@@ -112,10 +112,13 @@ class LocalHostClient:
                     yield item
 
 
-def _method(agent: Agent, method: str) -> Callable[..., Any]:
-    function = getattr(agent, method, None)
-    if method.startswith("_") or not callable(function):
-        raise ConfigurationError(f"{type(agent).__name__} has no public method {method!r}.")
+def _method(agent: Agent, path: str) -> Callable[..., Any]:
+    """A public method by its name, or one of a namespace: `session.get_history`."""
+    namespace, _, method = path.rpartition(".")
+    owner = getattr(agent, namespace, None) if namespace else agent
+    function = getattr(owner, method, None)
+    if namespace.startswith("_") or method.startswith("_") or not callable(function):
+        raise ConfigurationError(f"{type(agent).__name__} has no public method {path!r}.")
     return function
 
 

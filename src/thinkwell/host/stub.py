@@ -1,13 +1,14 @@
 """A stand-in for one agent: looks like its class, calls go through the host.
 
-Only public async methods cross; everything else raises an `AttributeError` that says what to write
-instead. Nothing is contacted until a method is called.
+Only public async methods cross, those of a namespace too (`stub.session.get_history()`); everything
+else raises an `AttributeError` that says what to write instead. Nothing is contacted until a method
+is called.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any
 
 from thinkwell.host.client import AgentAddress, HostClient
@@ -18,18 +19,28 @@ _ITERATOR_NAMES = ("AsyncIterator", "AsyncGenerator", "AsyncIterable")
 class AgentStub:
     """What `app.agent(cls, name)` returns."""
 
-    def __init__(self, cls: type, address: AgentAddress, host: Callable[[], HostClient]) -> None:
+    def __init__(
+        self,
+        cls: type,
+        address: AgentAddress,
+        host: Callable[[], HostClient],
+        *,
+        features: Iterable[str] = (),
+    ) -> None:
         self._cls = cls
         self._address = address
         self._host = host
+        self._namespaces = {*namespaces_of(cls), *features}
 
     def __repr__(self) -> str:
         return f"<stub of {self._cls.__name__} {self._address.name!r}>"
 
-    def __getattr__(self, method: str) -> Callable[..., Any]:
+    def __getattr__(self, method: str) -> Any:
         if method.startswith("_"):
             raise AttributeError(method)
         member = inspect.getattr_static(self._cls, method, None)
+        if member is None and method in self._namespaces:
+            return NamespaceStub(self._call, method)
         if member is None:
             raise AttributeError(f"{self._cls.__name__} has no method {method!r}.")
         function = inspect.unwrap(member) if callable(member) else member
@@ -59,6 +70,25 @@ class AgentStub:
             f"agent. Add `async def read_{member}(self): return self.{member}` to {name} and "
             f"write `await {agent}.read_{member}()`."
         )
+
+
+class NamespaceStub:
+    """A namespace of an agent, seen from outside: its public async methods."""
+
+    def __init__(self, call: Callable[[str], Callable[..., Any]], name: str) -> None:
+        self._call = call
+        self._name = name
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return self._call(f"{self._name}.{method}")
+
+
+def namespaces_of(cls: type) -> set[str]:
+    """What an agent gets when it wakes: members that its class names without giving a value."""
+    named = {name for base in cls.__mro__ for name in inspect.get_annotations(base)}
+    return {name for name in named if not name.startswith("_") and not hasattr(cls, name)}
 
 
 def is_iterator(function: Any) -> bool:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import pytest
 
 from tests.unit.server.fakes import FakeHost
+from thinkwell import Think
+from thinkwell.core.errors import ConfigurationError
 from thinkwell.host.client import AgentAddress
+from thinkwell.host.host import Host
 from thinkwell.host.stub import AgentStub
+from thinkwell.store.sqlite import SqliteStore
+from thinkwell.testing import ScriptedModel
 
 
 class Assistant:
     state = 1
+    jobs: object
+    _turns: object
 
     async def ask(self, text: str, *, loud: bool = False) -> str:
         return text
@@ -54,7 +62,19 @@ def test_anything_else_says_what_to_write(stub: AgentStub, member: str):
         getattr(stub, member)
 
 
-@pytest.mark.parametrize("member", ["_hidden", "missing"])
+async def test_a_method_of_a_namespace_is_called_at_the_host(stub: AgentStub, host: FakeHost):
+    assert await stub.jobs.enqueue("mail", to="ann") == "answer"
+    assert host.calls[0][1:] == ("jobs.enqueue", ("mail",), {"to": "ann"})
+
+
+async def test_a_feature_of_the_app_is_a_namespace(host: FakeHost):
+    address = AgentAddress("assistant", "alice")
+    stub = AgentStub(Assistant, address, lambda: host, features=["notes"])
+    assert await stub.notes.read() == "answer"
+    assert host.calls[0][1] == "notes.read"
+
+
+@pytest.mark.parametrize("member", ["_hidden", "missing", "_turns"])
 def test_private_and_unknown_names_do_not_exist(stub: AgentStub, member: str):
     assert not hasattr(stub, member)
 
@@ -62,3 +82,22 @@ def test_private_and_unknown_names_do_not_exist(stub: AgentStub, member: str):
 def test_nothing_is_contacted_by_making_a_stub(stub: AgentStub, host: FakeHost):
     assert repr(stub) == "<stub of Assistant 'alice'>"
     assert host.calls == []
+
+
+async def test_a_method_of_a_namespace_can_be_called_from_outside():
+    class Reader(Think):
+        model = ScriptedModel(["hello"])
+
+    host = Host([Reader], SqliteStore(":memory:"))
+    await host.start()
+    reader = cast("Reader", AgentStub(Reader, AgentAddress("reader", "x"), host.client))
+    await reader.run("hi")
+    assert [message["role"] for message in await reader.session.get_history()] == [
+        "user",
+        "assistant",
+    ]
+    with pytest.raises(ConfigurationError, match=r"scopes\.get_snapshot is not async"):
+        await cast("Any", reader.scopes).get_snapshot()
+    with pytest.raises(ConfigurationError, match="no public method"):
+        await host.client().call(AgentAddress("reader", "x"), "_turns.clear", (), {})
+    await host.stop()
