@@ -121,7 +121,18 @@ __version__ = "0.1.0"
 
 
 _MODULES = frozenset(
-    {"errors", "events", "features", "hooks", "messages", "models", "testing", "tools", "turns"}
+    {
+        "errors",
+        "events",
+        "features",
+        "hooks",
+        "jobs",
+        "messages",
+        "models",
+        "testing",
+        "tools",
+        "turns",
+    }
 )
 _MOVED = {
     "ChatAbortContext": "thinkwell.hooks",

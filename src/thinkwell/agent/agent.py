@@ -14,6 +14,7 @@ from thinkwell.agent.definition import check_class, class_name_of
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
 from thinkwell.core.principal import Principal
+from thinkwell.features.jobs import Jobs
 from thinkwell.wire.http import HttpRequest
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Agent:
     _name: str
     _state: StateBox
     _connections: Connections
+    _jobs: Jobs
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         """Give the class its stable name and check what it defines."""
@@ -48,6 +50,11 @@ class Agent:
     def name(self) -> str:
         """The name of this instance."""
         return self._name
+
+    @property
+    def jobs(self) -> Jobs:
+        """Durable calls of this agent's methods: now, later, and again after a crash."""
+        return self._jobs
 
     # State
 

@@ -23,6 +23,7 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import CLOSING, TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_user
+from thinkwell.features.jobs import Jobs, NewDue
 from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.store_health import Sleep
@@ -68,6 +69,12 @@ class Shared:
         self.boot = 0
         """Which life of the process this is; the host knows once its store is open."""
         self.suspects = Suspects()
+        self.new_due_job: NewDue = _nobody
+        """Told of every job that waits; the host sets its runner."""
+
+
+def _nobody(_agent_id: str, _due_at: float) -> None:
+    """Without a runner, jobs wait for the next process that has one."""
 
 
 class Activation:
@@ -81,8 +88,10 @@ class Activation:
         state: StateBox,
         chat: Chat | None,
         tasks: TaskOwner,
+        jobs: Jobs,
     ) -> None:
         self.agent = agent
+        self.jobs = jobs
         self._connections = connections
         self._state = state
         self._chat = chat
@@ -183,6 +192,8 @@ async def wake(
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
     await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
     agent._state, agent._connections = state, connections  # pyright: ignore[reportPrivateUsage]
+    jobs = _jobs_of(agent, owner, shared)
+    agent._jobs = jobs  # pyright: ignore[reportPrivateUsage]
     chat = None
     if instance is not None:
         turns = Turns(tasks, owned.generation)
@@ -191,7 +202,22 @@ async def wake(
     await call_user("on_start", agent.on_start)
     if chat is not None:
         await chat.turns.recover()
-    return Activation(agent, connections=connections, state=state, chat=chat, tasks=tasks)
+    return Activation(
+        agent, connections=connections, state=state, chat=chat, tasks=tasks, jobs=jobs
+    )
+
+
+def _jobs_of(agent: Agent, owner: Owner, shared: Shared) -> Jobs:
+    return Jobs(
+        owner.agent_id,
+        agent,
+        reader=shared.store,
+        write=partial(shared.commits.run, owner),
+        insist=partial(shared.commits.insist, owner),
+        clock=shared.clock,
+        new_due=shared.new_due_job,
+        epoch=owner.epoch,
+    )
 
 
 async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Shared) -> None:

@@ -35,6 +35,7 @@ ThinkwellError
 │  ├─ SchemaTooNewError        the file was written by a newer Thinkwell
 │  └─ OwnershipLostError       another host took this agent over
 ├─ SubmissionConflictError     an id and an idempotency key that name different turns
+├─ JobError                    a job that could never run, or an attempt of one that is over
 ├─ ReadonlyError               somebody who may only look tried to change the state
 └─ HostClosedError             the app is not running (or is stopping)
 
@@ -341,6 +342,10 @@ class OwnershipLostError(StoreError):
 
 class SubmissionConflictError(ThinkwellError):
     """A submission id and an idempotency key that name different turns."""
+
+
+class JobError(ThinkwellError):
+    """A job that could never run, or an attempt of one that is over."""
 
 
 class ReadonlyError(ThinkwellError):

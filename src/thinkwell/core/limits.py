@@ -29,6 +29,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Asked for and not ended, over all agents."""
     waiting_turns_per_agent: int | None = 200
     """The same for one agent, whoever asked."""
+    jobs: int | None = 32
+    """Attempts of jobs that run at once, over all agents."""
+    jobs_per_agent: int | None = 8
+    """The same for one agent."""
     name_length: int | None = 256
     """Characters of an agent's name in the URL."""
     body_seconds: float | None = 60.0

@@ -10,14 +10,15 @@ agent is made in `on_boot`, or all agents would share it. `seats.py` binds and a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TypeAlias
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 from thinkwell.core.authority import Action, Subject
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.principal import Principal
 from thinkwell.hooks.contexts import HookContext
+from thinkwell.hooks.jobs import JobHandler
 from thinkwell.hooks.routes import Route
 from thinkwell.journal.storage import Storage
 from thinkwell.journal.submission import Submission
@@ -27,11 +28,6 @@ from thinkwell.session.session import Session
 from thinkwell.tools.tool import Tool
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest
-
-JobHandler: TypeAlias = Callable[[Any, Any], Awaitable[Any]]
-"""Does a job: `handler(payload, ctx)`. Contract: at least once, so the same payload may come again;
-beside turns; a raise is tried again later.
-"""
 
 
 class Client(Protocol):

@@ -32,6 +32,12 @@ class AgentAddress(msgspec.Struct, frozen=True):
     class_name: str
     name: str
 
+    @classmethod
+    def of(cls, agent_id: str) -> AgentAddress:
+        """The address of an agent by its id."""
+        class_name, _, name = agent_id.partition("/")
+        return cls(class_name, name)
+
     @property
     def id(self) -> str:
         """The agent's id in the store."""

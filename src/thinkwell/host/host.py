@@ -27,6 +27,7 @@ from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.host.client import AgentAddress
+from thinkwell.host.job_runner import JobRunner
 from thinkwell.host.local import LocalHostClient
 from thinkwell.host.starts import Starts
 from thinkwell.journal.boots import (
@@ -95,6 +96,12 @@ class Host:
             store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep
         )
         self._shared.crowd = Crowd(limits)
+        self._jobs = JobRunner(
+            self._shared,
+            wake=lambda agent_id: self.agent(AgentAddress.of(agent_id)),
+            limits=limits or Limits(),
+        )
+        self._shared.new_due_job = self._jobs.new_due
         self._starts = Starts(store)
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
@@ -116,6 +123,7 @@ class Host:
         await self._drop_old_journals()
         for agent_id in self._starts.in_order(await self._agents_with_work()):
             self._take_up_work(agent_id)
+        self._jobs.start(self._shared.boot)
 
     def _take_up_work(self, agent_id: str) -> None:
         class_name, _, name = agent_id.partition("/")
@@ -141,9 +149,12 @@ class Host:
         within = self._drain_timeout if within is None else max(within, 0.0)
         closing = min(CLOSING_SHARE * within, MOST_CLOSING)
         await self.plan_the_end()
-        await self._drain(self._activations(), within - closing)
+        await asyncio.gather(
+            self._drain(self._activations(), within - closing),
+            self._jobs.drain(within - closing),
+        )
         awake = self._activations()
-        await self._tasks.close(closing / 3)  # nobody wakes any more
+        await asyncio.gather(self._tasks.close(closing / 3), self._jobs.close(closing / 3))
         stops = [self._tasks.spawn(a.stop(closing / 3), name="stop") for a in awake]
         if stops:
             await asyncio.wait(stops, timeout=closing / 2)

@@ -25,6 +25,14 @@ CRASH_POINTS: dict[str, str] = {
     "c12": "settled and told, the response hooks have not run",
     "c15": "an answer from outside is stored, its continuation is not in line",
     "c16": "a stop is recorded, not yet honoured",
+    "j0": "before the transaction that enqueues a job commits",
+    "j1": "a job is enqueued, the runner does not know",
+    "j2": "a job is leased, its handler is not called",
+    "j3": "a handler has stashed something",
+    "j4": "a handler has ended, what became of it is not stored",
+    "j5": "the end of a job is stored, nobody has heard of it",
+    "j6": "a job waits for its next attempt, the runner does not know",
+    "j7": "the cancel of a job is stored, not yet honoured",
 }
 
 _armed = os.environ.get("THINKWELL_CRASH_AT", "")

@@ -98,11 +98,12 @@ class GroupCommit:
         if self._waiting:
             await self.health.insist(lambda: run_to_the_end(self._flush()), _nothing)
 
-    async def run(self, owner: Owner, work: Work[T]) -> T:
+    async def run(self, owner: Owner | None, work: Work[T]) -> T:
         """Commit `work` at once, together with all that waits; then tell; then return its result.
 
-        Chunks that `work` appends are part of the same transaction. Raises `StoreUnavailableError`
-        if the store does not write: nothing is stored then.
+        `owner` is None for what belongs to no agent. Chunks that `work` appends are part of the
+        same transaction. Raises `StoreUnavailableError` if the store does not write: nothing is
+        stored then.
         """
         self.health.refuse_if_failing()
         try:
@@ -113,7 +114,7 @@ class GroupCommit:
 
     async def insist(
         self,
-        owner: Owner,
+        owner: Owner | None,
         work: Work[T],
         *,
         undo: Callable[[], object] = _nothing,
@@ -149,7 +150,7 @@ class GroupCommit:
                 return
             self._tell(batch)
 
-    async def _run(self, owner: Owner, work: Work[T], undo: Callable[[], object]) -> T:
+    async def _run(self, owner: Owner | None, work: Work[T], undo: Callable[[], object]) -> T:
         async with self._one_at_a_time:
             try:
                 async with self._store.transaction() as tx:

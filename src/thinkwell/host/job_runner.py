@@ -1,0 +1,329 @@
+"""The one runner of jobs: wakes agents whose jobs are due and calls the handlers.
+
+It sleeps until the wake index says that something is due; one timer serves all agents. What is due
+is read from the index in order, once, a piece at a time: the runner only remembers *whose* jobs are
+due. Each such agent is woken and served by one task, which takes its due jobs one after another.
+At most so many attempts run at once, over all agents and in one agent, and those that wait for
+their place get it in turn: thousands of due jobs neither stop each other nor a live turn.
+
+A job is leased by the life of the process that runs it. Whatever a dead process has left running is
+taken up at the next start (`journal/jobs.py`): there is no other recovery.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from contextvars import Context
+from typing import Any, Protocol
+
+from thinkwell.agent.wiring import Shared
+from thinkwell.core.errors import (
+    AgentParkedError,
+    ConfigurationError,
+    JobError,
+    OwnershipLostError,
+    StoreError,
+)
+from thinkwell.core.limits import Limits
+from thinkwell.core.tasks import TaskOwner
+from thinkwell.features.jobs import Jobs
+from thinkwell.host.job_attempt import Attempt, Tools, about, lease, report_end
+from thinkwell.journal.boots import SOON
+from thinkwell.journal.jobs import (
+    DIED,
+    START,
+    Job,
+    Place,
+    Random,
+    due_agents,
+    due_row,
+    fail_unreadable,
+    has_leases,
+    hold_job,
+    next_due,
+    readable_job,
+    take_up_leases,
+)
+from thinkwell.store.base import Row
+
+log = logging.getLogger("thinkwell.jobs")
+
+PIECE = 256
+"""Rows of the wake index that are read at once."""
+MOST_SERVED = 64
+"""Agents whose due jobs are taken at the same time; the others wait in the index."""
+LONGEST_SLEEP = 60.0
+"""Seconds: a wall clock that is set, or a machine that was suspended, is noticed after that."""
+FIRST_RETRY, LAST_RETRY = 1.0, 60.0
+"""Seconds between tries to wake an agent whose start fails."""
+EVERY = 1_000_000
+"""A limit that is none."""
+
+_ABOUT = {"action": "jobs"}
+
+
+class Awake(Protocol):
+    """An agent that can run jobs."""
+
+    @property
+    def jobs(self) -> Jobs:
+        """Its jobs."""
+        ...
+
+    def in_use(self) -> AbstractContextManager[Any]:
+        """Keeps it awake."""
+        ...
+
+
+Wake = Callable[[str], Awaitable[Awake]]
+"""Wakes an agent by its id."""
+
+
+class JobRunner:
+    """Runs the due jobs of all agents of a host."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        *,
+        wake: Wake,
+        limits: Limits,
+        random: Random = random.random,
+    ) -> None:
+        self._store = shared.store
+        self._commits = shared.commits
+        self._clock = shared.clock
+        self._bus = shared.bus
+        self._sleep = shared.sleep
+        self._wake = wake
+        self._per_agent = limits.jobs_per_agent or EVERY
+        self._places = asyncio.Semaphore(limits.jobs or EVERY)
+        self._tasks = TaskOwner("jobs")
+        self._tools = Tools(clock=shared.clock, bus=shared.bus, random=random, tasks=self._tasks)
+        self._boot = 0
+        self._young_until = 0.0
+        self._read = START
+        self._due: dict[str, None] = {}  # whose jobs are due, in order
+        self._served: set[str] = set()
+        self._running: dict[str, set[asyncio.Task[None]]] = {}
+        self._failing: dict[str, float] = {}  # agents whose start fails, and the pause after it
+        self._warned: set[str] = set()
+        self._suspect = asyncio.Lock()
+        self._news = asyncio.Event()
+        self._stopping = False
+
+    def start(self, boot: int) -> None:
+        """Take up what a process that is gone has left running; then run what is due."""
+        self._boot = boot
+        self._young_until = self._clock.monotonic() + SOON
+        self._tasks.spawn(self._run(), name="runner", context=Context())
+
+    async def drain(self, within: float) -> None:
+        """Begin nothing more; let what runs end for a while."""
+        self._stopping = True
+        running = [task for tasks in self._running.values() for task in tasks]
+        if running:
+            await asyncio.wait(running, timeout=within)
+
+    async def close(self, within: float) -> None:
+        """Cut off what still runs: its rows stay leased to this life of the process."""
+        self._stopping = True
+        await self._tasks.close(within)
+
+    @property
+    def busy(self) -> bool:
+        """Whether an attempt runs."""
+        return any(self._running.values())
+
+    def new_due(self, agent_id: str, due_at: float) -> None:
+        """A job of this agent waits until then. Called after the commit that says so."""
+        if due_at <= self._clock.now():
+            self._due[agent_id] = None
+        elif due_at <= self._read.due_at:  # the clock was set back: read the index from there again
+            self._read = Place(due_at, 0)
+        self._news.set()
+
+    # Whose jobs are due
+
+    async def _run(self) -> None:
+        try:
+            await self._take_up()
+        except StoreError:  # damage: what was left running stays so, the others run
+            log.critical("jobs that were left cannot be read", exc_info=True, extra=_ABOUT)
+        while not self._stopping:
+            self._news.clear()
+            try:
+                pause = await self._look()
+            except StoreError:
+                log.exception("due jobs cannot be read", extra=_ABOUT)
+                pause = LONGEST_SLEEP
+            if pause is None or pause > 0:
+                await self._wait(pause)
+
+    async def _take_up(self) -> None:
+        """Decide about the jobs that a process which is gone has begun."""
+        if not await has_leases(self._store):
+            return
+        boot, now, random = self._boot, self._clock.now(), self._tools.random
+        ended = await self._commits.insist(
+            None, lambda tx: take_up_leases(tx, boot, now=now, random=random)
+        )
+        for job, status in ended:
+            told = {"agent": job.agent_id, "job": job.id}
+            log.error("job %s ended %s: %s", job.name, status, DIED, extra=told)
+            report_end(self._bus, job, status, DIED)
+
+    async def _look(self) -> float | None:
+        """Serve the agents whose jobs are due. Seconds until the next one is; None if none is."""
+        now = self._clock.now()
+        while len(self._due) + len(self._served) < MOST_SERVED:
+            agents, self._read = await due_agents(self._store, self._read, now=now, limit=PIECE)
+            self._due.update(dict.fromkeys(agents))
+            if not agents:
+                break
+        for agent_id in list(self._due):
+            if agent_id not in self._served and len(self._served) < MOST_SERVED:
+                del self._due[agent_id]
+                self._served.add(agent_id)
+                self._tasks.spawn(self._serve(agent_id), name=agent_id)
+        if len(self._served) >= MOST_SERVED:
+            return None  # whoever is done first makes room, and says so
+        at = await next_due(self._store, self._read)
+        return None if at is None else min(max(at - self._clock.now(), 0.0), LONGEST_SLEEP)
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Until there is news, or so many seconds."""
+        timer = None if seconds is None else self._tasks.spawn(self._ring(seconds), name="timer")
+        await self._news.wait()
+        if timer is not None:
+            timer.cancel()
+
+    async def _ring(self, seconds: float) -> None:
+        await self._sleep(seconds)
+        self._news.set()
+
+    # One agent
+
+    async def _serve(self, agent_id: str) -> None:
+        """Wake an agent and take its due jobs, until none is left."""
+        try:
+            awake = await self._awake(agent_id)
+            if awake is not None:
+                with awake.in_use():
+                    while not self._stopping and await self._take(agent_id, awake):
+                        pass
+        except OwnershipLostError:
+            log.warning("another host runs the jobs of an agent", extra={"agent": agent_id})
+        except StoreError:
+            log.exception("the jobs of an agent cannot be run", extra={"agent": agent_id})
+        finally:
+            self._served.discard(agent_id)
+            self._forget_if_idle(agent_id)
+            self._news.set()
+
+    async def _awake(self, agent_id: str) -> Awake | None:
+        """The agent, awake; None if it cannot be woken now."""
+        try:
+            awake = await self._wake(agent_id)
+        except (ConfigurationError, AgentParkedError) as error:
+            self._warn_once(agent_id, f"due jobs wait: {error}")
+            return None
+        except Exception:
+            log.exception("an agent with due jobs could not be woken", extra={"agent": agent_id})
+            delay = self._failing[agent_id] = min(
+                self._failing.get(agent_id, FIRST_RETRY / 2) * 2, LAST_RETRY
+            )
+            # It gives up its place: agents whose start fails must not keep the others waiting.
+            self._tasks.spawn(self._try_again(agent_id, delay), name="again")
+            return None
+        self._failing.pop(agent_id, None)
+        return awake
+
+    async def _try_again(self, agent_id: str, delay: float) -> None:
+        await self._sleep(delay)
+        self._due[agent_id] = None
+        self._news.set()
+
+    async def _take(self, agent_id: str, awake: Awake) -> bool:
+        """Begin the next due job of an agent when there is a place for it. False if none is due."""
+        running = self._running.setdefault(agent_id, set())
+        while len(running) >= self._per_agent:
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+        await self._places.acquire()  # first come, first served: agents take turns here
+        begun = False
+        try:
+            row = await due_row(self._store, agent_id, self._clock.now())
+            if row is not None and not self._stopping:
+                begun = await self._begin(row, awake, running)
+            return row is not None
+        finally:
+            if not begun:
+                self._places.release()
+
+    async def _begin(self, row: Row, awake: Awake, running: set[asyncio.Task[None]]) -> bool:
+        """Lease a job and run it beside the others. False if it cannot run."""
+        jobs, now = awake.jobs, self._clock.now()
+        job = readable_job(row)
+        if job is None:
+            await jobs.insist(lambda tx: fail_unreadable(tx, row, now=now))
+            return False
+        try:
+            handler = jobs.handlers.find(job.name)
+        except JobError as error:
+            await self._hold(job, jobs, str(error))
+            return False
+        alone = await self._alone(job)
+        leased = None
+        try:
+            leased = await lease(jobs, job, boot=self._boot, now=now)
+        finally:
+            if leased is None and alone:
+                self._suspect.release()
+        if leased is None:
+            return False
+        attempt = Attempt(leased, jobs, handler, tools=self._tools)
+        task = self._tasks.spawn(attempt.run(), name=job.id, context=Context())
+        running.add(task)
+
+        def ended(_: asyncio.Task[None]) -> None:
+            running.discard(task)
+            self._forget_if_idle(job.agent_id)
+            self._places.release()
+            if alone:
+                self._suspect.release()
+
+        task.add_done_callback(ended)
+        return True
+
+    def _forget_if_idle(self, agent_id: str) -> None:
+        """Nothing is remembered of an agent that neither runs nor has due jobs."""
+        if agent_id not in self._served and not self._running.get(agent_id):
+            self._running.pop(agent_id, None)
+
+    async def _alone(self, job: Job) -> bool:
+        """A job during which the process died runs beside no other such job while the process is
+        young: so the next death is the killer's alone. Whether it holds that place now.
+        """
+        young_for = self._young_until - self._clock.monotonic()
+        if job.deaths == 0 or young_for <= 0:
+            return False
+        try:
+            async with asyncio.timeout(young_for):
+                return await self._suspect.acquire()
+        except TimeoutError:
+            return False
+
+    async def _hold(self, job: Job, jobs: Jobs, reason: str) -> None:
+        """No handler has its name: it waits for a process that has one."""
+        self._warn_once(f"{job.agent_id.partition('/')[0]}:{job.name}", f"a job is held: {reason}")
+        self._bus.emit("job:held", **about(job), reason=reason)
+        await jobs.insist(lambda tx: hold_job(tx, job, reason))
+
+    def _warn_once(self, about: str, text: str) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            log.warning(text, extra=_ABOUT)

@@ -1,0 +1,354 @@
+"""Job rows: the durable record of a call of a named method, and the statements that move it on.
+
+A job runs outside the agent's slot, at least once. Every change is conditional on the state it
+expects and says whether it moved the row, so that a late end can never overwrite a cancel. An
+attempt is counted when it begins, not when it ends: one that takes the process down has been tried.
+Stored format: change only with a migration.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.journal.boots import was_unplanned
+from thinkwell.journal.budget import DEATHS
+from thinkwell.store.base import Reader, Row, Transaction
+
+log = logging.getLogger("thinkwell.jobs")
+
+JobStatus: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
+Random: TypeAlias = Callable[[], float]
+"""Gives numbers from 0 up to, but not including, 1."""
+
+MAX_ATTEMPTS = 5
+BASE_DELAY, MAX_DELAY = 1.0, 300.0
+"""Seconds of the back-off: what the first one grows from, what none is longer than."""
+MOST_DOUBLINGS = 60
+"""Beyond it a back-off is at its longest anyhow, and the number would grow out of a float."""
+DIED = "The process died while it ran."
+UNREADABLE = "What is stored of this job is damaged, so it could not be run."
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One durable call of a named method, as it is stored."""
+
+    agent_id: str
+    id: str
+    name: str
+    """The method, or `feature.name` for a handler of a feature."""
+    payload: Any = None
+    """What the handler is given: JSON data."""
+    status: JobStatus = "waiting"
+    due_at: float = 0.0
+    """When it may begin, in seconds since the epoch."""
+    key: str | None = None
+    """Idempotency key: the same one again gives this job."""
+    attempt: int = 0
+    """How many attempts have begun."""
+    max_attempts: int = MAX_ATTEMPTS
+    base_delay: float = BASE_DELAY
+    max_delay: float = MAX_DELAY
+    deaths: int = 0
+    """How often in a row the process died while it ran."""
+    stash: Any = None
+    """What the handler remembered last."""
+    held: str | None = None
+    """Why nothing can run it at the moment, although it may be due."""
+    cancel_requested: str | None = None
+    """Why somebody wants it to stop."""
+    error: str | None = None
+    """What the last attempt failed with."""
+    boot: int | None = None
+    """The life of the process that runs it."""
+    created_at: float = 0.0
+    started_at: float | None = None
+    """When the last attempt began."""
+    finished_at: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it will not run any more."""
+        return self.status not in ("waiting", "running")
+
+    @classmethod
+    def from_row(cls, row: Row) -> Job:
+        """Read a row of `jobs`."""
+        return cls(
+            agent_id=row["agent"],
+            id=row["id"],
+            name=row["name"],
+            payload=_load(row["payload"]),
+            status=row["status"],
+            due_at=row["due_at"],
+            key=row["idempotency_key"],
+            attempt=row["attempt"],
+            max_attempts=row["max_attempts"],
+            base_delay=row["base_delay"],
+            max_delay=row["max_delay"],
+            deaths=row["deaths"],
+            stash=_load(row["stash"]),
+            held=row["held"],
+            cancel_requested=row["cancel_requested"],
+            error=row["error"],
+            boot=row["boot"],
+            created_at=row["created_at"],
+            started_at=row["started_at"],
+            finished_at=row["finished_at"],
+        )
+
+
+class Place(NamedTuple):
+    """A place in the wake index: all that was due up to here has been seen."""
+
+    due_at: float
+    seq: int
+
+
+START = Place(float("-inf"), 0)
+
+
+# Decisions
+
+
+class ProcessDied(Exception):  # noqa: N818 - what happened to an attempt, never raised
+    """The process died during an attempt."""
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """Another attempt, not before then."""
+
+    at: float
+
+
+class GiveUp(msgspec.Struct, frozen=True):
+    """No more attempts."""
+
+
+def next_try(job: Job, error: Exception, now: float, random: Random) -> Retry | GiveUp:
+    """What becomes of a job whose last attempt failed.
+
+    Exponential back-off with full jitter: jobs that failed together do not come back together. A
+    job that died is not kept waiting: the process has been away already, and a handler that kills
+    it each time is given up soon.
+    """
+    if job.attempt >= job.max_attempts:
+        return GiveUp()
+    if isinstance(error, ProcessDied):
+        return GiveUp() if job.deaths + 1 >= DEATHS else Retry(now)
+    longest = min(job.base_delay * 2.0 ** min(job.attempt, MOST_DOUBLINGS), job.max_delay)
+    return Retry(now + random() * longest)
+
+
+# Statements
+
+
+async def insert_job(tx: Transaction, job: Job) -> Job:
+    """Enqueue: write the row. A job with the same key is given back instead."""
+    if job.key is not None and (known := await find_job_by_key(tx, job.agent_id, job.key)):
+        return known
+    await tx.execute(
+        "insert_job",
+        {
+            **_named(job),
+            "name": job.name,
+            "due_at": job.due_at,
+            "key": job.key,
+            "max_attempts": job.max_attempts,
+            "base_delay": job.base_delay,
+            "max_delay": job.max_delay,
+            "created_at": job.created_at,
+            "payload": _dump(job.payload),
+        },
+    )
+    return job
+
+
+async def find_job(reader: Reader, agent_id: str, job_id: str) -> Job | None:
+    """The job with that id."""
+    row = await reader.fetch_one("job_by_id", {"agent": agent_id, "id": job_id})
+    return None if row is None else Job.from_row(row)
+
+
+async def find_job_by_key(reader: Reader, agent_id: str, key: str) -> Job | None:
+    """The job with that idempotency key."""
+    row = await reader.fetch_one("job_by_key", {"agent": agent_id, "key": key})
+    return None if row is None else Job.from_row(row)
+
+
+async def jobs_of_agent(
+    reader: Reader, agent_id: str, *, status: str | None, name: str | None, limit: int
+) -> list[Job]:
+    """The jobs of one agent, the newest first. Unreadable rows are left out."""
+    asked = {"agent": agent_id, "status": status, "name": name, "limit": limit}
+    rows = await reader.fetch_all("jobs_of_agent", asked)
+    return [job for row in rows if (job := readable_job(row)) is not None]
+
+
+async def due_agents(
+    reader: Reader, after: Place, *, now: float, limit: int
+) -> tuple[list[str], Place]:
+    """Whose jobs have become due, and how far the wake index has been read."""
+    asked = {**after._asdict(), "now": now, "limit": limit}
+    rows = await reader.fetch_all("due_agents", asked)
+    seen = Place(rows[-1]["due_at"], rows[-1]["seq"]) if rows else after
+    return list(dict.fromkeys(row["agent"] for row in rows)), seen
+
+
+async def next_due(reader: Reader, after: Place) -> float | None:
+    """When the next job is due; None if none waits."""
+    row = await reader.fetch_one("next_due", after._asdict())
+    return None if row is None else row["due_at"]
+
+
+async def due_row(reader: Reader, agent_id: str, now: float) -> Row | None:
+    """The row of an agent's job that has been due for the longest time."""
+    return await reader.fetch_one("due_job", {"agent": agent_id, "now": now})
+
+
+async def begin_job(tx: Transaction, job: Job, *, epoch: int, boot: int, now: float) -> Job | None:
+    """One more attempt begins. None if the job does not wait any more."""
+    attempt = job.attempt + 1
+    lease = {"attempt": attempt, "epoch": epoch, "boot": boot, "now": now}
+    if await tx.execute("begin_job", {**_named(job), **lease}) == 0:
+        return None
+    return msgspec.structs.replace(
+        job, status="running", attempt=attempt, boot=boot, started_at=now
+    )
+
+
+async def stash_job(tx: Transaction, job: Job, stash: Any) -> bool:
+    """Remember something for the next attempt. False if this attempt is over."""
+    fields = {"attempt": job.attempt, "stash": _dump(stash)}
+    return await tx.execute("stash_job", {**_named(job), **fields}) == 1
+
+
+async def finish_job(
+    tx: Transaction,
+    job: Job,
+    status: JobStatus,
+    *,
+    now: float,
+    error: str | None = None,
+    deaths: int = 0,
+) -> JobStatus | None:
+    """A job ends. How it ended, which a cancel decides; None if this attempt was over."""
+    fields = {"attempt": job.attempt, "status": status, "error": error}
+    row = await tx.fetch_one("finish_job", {**_named(job), **fields, "deaths": deaths, "now": now})
+    return None if row is None else row["status"]
+
+
+async def retry_job(
+    tx: Transaction,
+    job: Job,
+    *,
+    at: float,
+    error: str | None,
+    left: int | None = None,
+    deaths: int = 0,
+) -> bool:
+    """The job waits for its next attempt. False if it was cancelled, or this attempt was over.
+
+    `left` is what the row says of attempts so far: fewer than there were if this one is given back.
+    """
+    fields = {"attempt": job.attempt, "left": job.attempt if left is None else left}
+    told = {"due_at": at, "error": error, "deaths": deaths}
+    return await tx.execute("retry_job", {**_named(job), **fields, **told}) == 1
+
+
+async def hold_job(tx: Transaction, job: Job, reason: str) -> None:
+    """Nothing can run it in this life of the process."""
+    await tx.execute("hold_job", {**_named(job), "held": reason})
+
+
+async def cancel_job(
+    tx: Transaction, agent_id: str, job_id: str, reason: str, *, now: float
+) -> JobStatus | None:
+    """Cancel a job: what it was doing, "waiting" or "running"; None if there is none to cancel."""
+    named = {"agent": agent_id, "id": job_id, "reason": reason}
+    if await tx.execute("cancel_waiting_job", {**named, "now": now}) == 1:
+        return "waiting"
+    return "running" if await tx.execute("cancel_running_job", named) == 1 else None
+
+
+async def revive_job(tx: Transaction, agent_id: str, job_id: str, *, now: float) -> bool:
+    """Try a job again that failed or was cancelled. False if it did not."""
+    return await tx.execute("revive_job", {"agent": agent_id, "id": job_id, "now": now}) == 1
+
+
+async def fail_unreadable(tx: Transaction, row: Row, *, now: float) -> None:
+    """End a job whose row cannot be decoded."""
+    named = {"agent": row["agent"], "id": row["id"]}
+    await tx.execute("fail_unreadable_job", {**named, "error": UNREADABLE, "now": now})
+
+
+async def drop_ended_jobs(tx: Transaction, *, before: float, limit: int) -> int:
+    """Drop jobs that ended before then, at most so many; how many there were."""
+    return await tx.execute("drop_ended_jobs", {"before": before, "limit": limit})
+
+
+# After a start
+
+
+async def has_leases(reader: Reader) -> bool:
+    """Whether a process that is gone has left jobs running or held."""
+    return await reader.fetch_one("any_lease", {}) is not None
+
+
+async def take_up_leases(
+    tx: Transaction, boot: int, *, now: float, random: Random
+) -> Sequence[tuple[Job, JobStatus]]:
+    """The process that ran these jobs is gone: what becomes of each, in one transaction.
+
+    One cut off by a stop that somebody asked for gets its attempt back.
+    """
+    await tx.execute("release_held_jobs", {})
+    ended: list[tuple[Job, JobStatus]] = []
+    for row in await tx.fetch_all("leased_jobs", {}):
+        job = readable_job(row)
+        if job is None:
+            await fail_unreadable(tx, row, now=now)
+        elif job.boot != boot and (status := await _take_up(tx, job, now, random)) is not None:
+            ended.append((job, status))
+    return ended
+
+
+async def _take_up(tx: Transaction, job: Job, now: float, random: Random) -> JobStatus | None:
+    """Let the job wait again, or end it: then how it ended."""
+    if job.boot is not None and not await was_unplanned(tx, job.boot):
+        given_back, deaths = job.attempt - 1, job.deaths
+        if await retry_job(tx, job, at=now, error=job.error, left=given_back, deaths=deaths):
+            return None
+    deaths = job.deaths + 1
+    match next_try(job, ProcessDied(), now, random):
+        case Retry(at):
+            if await retry_job(tx, job, at=at, error=DIED, deaths=deaths):
+                return None
+        case GiveUp():
+            pass
+    return await finish_job(tx, job, "failed", now=now, error=DIED, deaths=deaths)
+
+
+def readable_job(row: Row) -> Job | None:
+    """The job, or None if its row is damaged: one bad row must not take the others along."""
+    try:
+        return Job.from_row(row)
+    except (ValueError, TypeError):
+        log.critical("a job cannot be read", exc_info=True, extra={"job": row["id"]})
+        return None
+
+
+def _named(job: Job) -> dict[str, Any]:
+    return {"agent": job.agent_id, "id": job.id}
+
+
+def _load(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def _dump(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)

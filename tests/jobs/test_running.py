@@ -1,0 +1,116 @@
+"""A job is a durable call of a named method, outside the agent's slot (DESIGN §1)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tests.jobs.support import Hours, serving
+from thinkwell import Think
+from thinkwell.agent.agent import Agent
+from thinkwell.hooks.jobs import JobContext, RunAgain
+from thinkwell.testing import ScriptedModel
+
+
+class Diary(Agent):
+    """Writes down what its jobs were called with."""
+
+    called: list[Any]
+
+    async def on_start(self) -> None:
+        self.called = []
+
+    async def note(self, payload: Any, ctx: JobContext) -> None:
+        self.called.append((payload, ctx.attempt, ctx.key))
+
+
+async def test_a_job_is_called_with_its_payload_and_ends_done():
+    async with serving(Diary) as stage:
+        agent = await stage.agent(Diary)
+        job = await agent.jobs.enqueue("note", {"n": 1}, key="k")
+        await stage.until("job:finished")
+        assert agent.called == [({"n": 1}, 1, "k")]
+        stored = await agent.jobs.get(job.id)
+        assert (stored.status, stored.attempt, stored.finished_at) == ("done", 1, 1000.0)
+
+
+async def test_a_due_job_wakes_an_agent_that_sleeps():
+    async with serving(Diary, idle_timeout=1.0) as stage:
+        agent = await stage.agent(Diary)
+        await agent.jobs.enqueue("note", 1, delay=3600)
+        stage.hours.move(10)
+        await stage.host.put_to_sleep()
+        assert stage.host.status()["awake"] == 0
+        stage.hours.move(3600)
+        await stage.until("job:finished")
+        assert stage.host.status()["awake"] == 1
+        again = await stage.agent(Diary)
+        assert again is not agent
+        assert again.called == [(1, 1, None)]
+
+
+async def test_a_job_of_a_process_that_has_stopped_runs_in_the_next_one(tmp_path: Path):
+    store, hours = tmp_path / "jobs.db", Hours()
+    async with serving(Diary, store=store, hours=hours) as stage:
+        agent = await stage.agent(Diary)
+        job = await agent.jobs.enqueue("note", 1, delay=60)
+    hours.move(60)
+    async with serving(Diary, store=store, hours=hours) as stage:
+        assert (await stage.until("job:finished"))[0]["job"] == job.id
+
+
+async def test_a_host_with_nothing_due_sleeps_without_a_timer():
+    async with serving(Diary) as stage:
+        agent = await stage.agent(Diary)
+        await agent.jobs.enqueue("note")
+        await stage.until("job:finished")
+        await asyncio.sleep(0)
+        assert stage.hours.timers == []
+
+
+async def test_one_timer_waits_for_the_next_due_job():
+    async with serving(Diary) as stage:
+        agent = await stage.agent(Diary)
+        for delay in (50, 20, 30):
+            await agent.jobs.enqueue("note", delay, delay=delay)
+        while stage.hours.timers != [1020.0]:
+            await asyncio.sleep(0)
+        stage.hours.move(20)
+        await stage.until("job:finished")
+        assert [payload for payload, _, _ in agent.called] == [20]
+
+
+class Chatty(Think):
+    model = ScriptedModel(["Good morning."])
+
+    async def greet(self, name: str) -> None:
+        await self.run(f"I am {name}")
+
+
+async def test_a_handler_may_run_a_turn():
+    async with serving(Chatty) as stage:
+        agent = await stage.agent(Chatty)
+        await agent.jobs.enqueue("greet", "Ada")
+        await stage.until("job:finished")
+        assert [m["role"] for m in await agent.get_messages()] == ["user", "assistant"]
+
+
+class Ticking(Diary):
+    async def tick(self, ctx: JobContext) -> RunAgain | None:
+        count = (ctx.stashed or 0) + 1
+        await ctx.stash(count)
+        self.called.append((count, ctx.attempt))
+        return RunAgain(10) if count < 3 else None
+
+
+async def test_a_handler_that_wants_to_run_again_keeps_its_row_and_its_stash():
+    async with serving(Ticking) as stage:
+        agent = await stage.agent(Ticking)
+        job = await agent.jobs.enqueue("tick")
+        for round in (1, 2):
+            await stage.until("job:retried", round)
+            stage.hours.move(10)
+        await stage.until("job:finished")
+        assert agent.called == [(1, 1), (2, 1), (3, 1)]
+        assert [known.id for known in await agent.jobs.list()] == [job.id]
