@@ -28,7 +28,7 @@ async def hold() -> None:
 
 
 class Lingering(Think, name="lingering"):
-    cancel_grace = 0.1
+    time_limits = {"grace": 0.1}
 
     @tool
     def blocks(self) -> str:

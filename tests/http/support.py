@@ -29,7 +29,7 @@ DOWN = ModelError("the model is down", provider="scripted")
 class Guide(Think):
     """Has a tool of each kind: run here, run by the client, run when a person allows it."""
 
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
     model_of: dict[str, ScriptedModel]
     runs: list[str]
 

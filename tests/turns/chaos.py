@@ -119,7 +119,7 @@ class ChaosModel:
 class Chaos(Think):
     """Tools that do what tools should not do."""
 
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
     max_steps = 4
     chaos: Any = None
 

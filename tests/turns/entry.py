@@ -15,7 +15,7 @@ SCHEMA = {"name": "ask_page", "description": "Asks.", "parameters": {"type": "ob
 
 
 class Assistant(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
     body: Callable[[], Awaitable[Any]] | None = None
 
     @tool

@@ -26,7 +26,7 @@ EVENTS = (
 class Recorder(Think):
     """Overrides every hook; `registered` ones log the same lines with a prime."""
 
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
     log: Log
 
     async def before_turn(self, ctx: Any) -> Any:

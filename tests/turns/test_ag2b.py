@@ -32,7 +32,7 @@ from thinkwell.tools.tool import client_tool
 
 
 class Assistant(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
     @tool
     async def add(self, a: int = 1) -> int:

@@ -22,7 +22,7 @@ CLIENT_TOOL = {"name": "locate", "description": f"Where {SECRET} is", "parameter
 
 
 class Secretive(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
     @tool
     async def look_up(self, name: str) -> str:
@@ -166,7 +166,7 @@ class TestATurnThatRunsMeanwhile:
 
     async def test_a_late_outcome_of_its_tool_is_not_stored(self, path):
         class Slow(Think):
-            cancel_grace = 0.0
+            time_limits = {"grace": 0.0}
             begun = asyncio.Event()
             go_on = asyncio.Event()
 

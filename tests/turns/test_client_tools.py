@@ -23,7 +23,7 @@ LOCATE: dict[str, Any] = {"name": "locate", "parameters": {"type": "object"}}
 class Guide(Think):
     """The browser runs `locate` and `ask`; the server runs `add`."""
 
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
     @tool
     async def add(self, a: int, b: int) -> int:

@@ -23,7 +23,7 @@ from thinkwell.turn.ask.policy import read_policy
 
 
 class Plain(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
     @tool
     async def look(self) -> str:

@@ -18,7 +18,7 @@ EVENTS = ("on_chat_response", "on_chat_error")
 
 
 class Plain(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
 
 def step(event: str) -> Any:

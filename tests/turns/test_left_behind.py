@@ -18,7 +18,7 @@ from thinkwell.testing import call
 
 
 class Stubborn(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
     began: asyncio.Event
     go_on: asyncio.Event
     in_thread: threading.Event

@@ -18,7 +18,7 @@ from thinkwell.testing import call
 
 
 class Till(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
     began: asyncio.Event
     go_on: asyncio.Event
     runs: ClassVar[int] = 0

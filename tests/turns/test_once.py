@@ -196,7 +196,7 @@ async def test_reconcile_decides_for_the_same_call_in_a_later_turn(
 class Stubborn(Base):
     """Its tool does not stop when it is told to."""
 
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
     @tool(effect="once")
     async def pay(self, amount: int) -> str:

@@ -25,7 +25,7 @@ OF_A_TURN = [event for event in EVENTS if not event.startswith("on_scope")]
 class Desk(Think):
     """Writes down on whose behalf it works."""
 
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
     async def on_start(self) -> None:
         self.seen: dict[str, list[Principal | None]] = {}

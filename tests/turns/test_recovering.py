@@ -20,7 +20,7 @@ NO = {"type": RECOVERING, "recovering": False, "id": "q1"}
 class Patient(Think):
     """Its first attempts stall soon; the attempt after them may take its time."""
 
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
     stalls = 1
     patience = 0.3
 

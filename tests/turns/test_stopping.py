@@ -17,7 +17,7 @@ from thinkwell.testing import call, pause, text
 
 
 class Plain(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
 
 class TestMidText:

@@ -19,7 +19,7 @@ from thinkwell.testing import ScriptedModel, call, pause, text
 
 
 class Plain(Think):
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
 
 def texts(messages: list[UIMessage]) -> list[str]:

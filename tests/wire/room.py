@@ -28,7 +28,7 @@ LOCATE: dict[str, Any] = {"name": "locate", "parameters": {"type": "object"}}
 class Chat(Think):
     """A chat with one tool of each kind: the server's, the browser's, and one to be allowed."""
 
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
 
     @tool
     async def add(self, a: int, b: int) -> int:

@@ -29,7 +29,7 @@ class Office(Chat, name="office"):
     """Transfers money when somebody allows it. Guests may only look."""
 
     initial_state = {"n": 0}
-    cancel_grace = 0.0
+    time_limits = {"grace": 0.0}
     ran: list[str]
 
     async def on_start(self) -> None:

@@ -71,10 +71,8 @@ class Think(Parity, Lifecycle, Registration, ClientCalls, Agent):
     max_turn_chain: int = 25
     """How many turns may start one another in their end hooks."""
     time_limits: ClassVar[Mapping[str, Any]] = {}
-    """Seconds by name: connect, first_chunk, chunk, step, tool, tools, hook, total. What is not
-    named keeps its default, None switches one off."""
-    cancel_grace: float = 1.0
-    """Seconds a tool gets to see a stop before its task is cancelled."""
+    """Seconds by name: connect, first_chunk, chunk, step, tool, tools, hook, total, grace. What is
+    not named keeps its default, None switches one off."""
     expose_errors: bool = False
     """Whether clients and the model read the text of internal errors."""
     max_recovery_attempts: int = 10

@@ -234,7 +234,7 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
         instance.hooks,
         shared.bus,
         strict=agent.strict_hooks,
-        limits=HookLimits(hook=limits.hook, grace=agent.cancel_grace, owner=turns.tasks),
+        limits=HookLimits(hook=limits.hook, grace=limits.grace, owner=turns.tasks),
     )
     chat.live.watchers.emptied = partial(forget_transcript, agent.session)
     turns.wire(

@@ -31,7 +31,7 @@ class Guard:
         signal: AbortSignal,
         *,
         limit: Callable[[], float | None],
-        grace: float,
+        grace: Callable[[], float],
         lost: Lost,
     ) -> None:
         self.signal = signal
@@ -43,7 +43,9 @@ class Guard:
 current_guard: ContextVar[Guard | None] = ContextVar("current_guard", default=None)
 """The guard of the attempt inside which the current code runs, if any."""
 
-_OUTSIDE = Guard(AbortSignal(), limit=lambda: None, grace=0.0, lost=lambda _what, _limit: None)
+_OUTSIDE = Guard(
+    AbortSignal(), limit=lambda: None, grace=lambda: 0.0, lost=lambda _what, _limit: None
+)
 
 
 def visit(what: str, answer: Awaitable[Any], limit: float | None = None) -> Awaitable[Any]:
@@ -141,14 +143,14 @@ class _Visit:
         if self._timer is not None:
             self._timer.cancel()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(max(self._guard.grace, UNWIND), self._cancel)
+        self._timer = loop.call_later(max(self._guard.grace(), UNWIND), self._cancel)
 
     def _cancel(self) -> None:
         if not self._cancelled:
             self._cancelled = True
             self._task.cancel()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(max(self._guard.grace, UNWIND), self._lose)
+        self._timer = loop.call_later(max(self._guard.grace(), UNWIND), self._lose)
 
     def _lose(self) -> None:
         self._lost = True

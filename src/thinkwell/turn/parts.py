@@ -43,7 +43,6 @@ class AgentFace(Protocol):
     chat_stream_stall_timeout: float
     max_tool_output_chars: int
     hydration_byte_budget: int
-    cancel_grace: float
     time_limits: ClassVar[Mapping[str, Any]]
     expose_errors: bool
     max_recovery_attempts: int

@@ -90,7 +90,7 @@ async def test_work_that_ignores_the_cancellation_is_given_up_after_the_grace_of
         lost.append(what)
         go_on.set()
 
-    current_guard.set(Guard(stop.signal, limit=lambda: None, grace=0.0, lost=lose))
+    current_guard.set(Guard(stop.signal, limit=lambda: None, grace=lambda: 0.0, lost=lose))
     asyncio.get_running_loop().call_later(2.5, go_on.set)  # a grace that is not the guard's
     stop.abort("enough")
 

@@ -55,3 +55,15 @@ def test_a_limit_that_is_no_time_is_refused_by_name(value: object):
 def test_a_class_with_limits_that_are_none_is_refused_when_it_is_made(limits: Any, said: str):
     with pytest.raises(ConfigurationError, match=rf"Clerk\.time_limits is .*{said}"):
         type("Clerk", (Think,), {"time_limits": limits})
+
+
+def test_the_grace_may_be_nothing_and_a_turn_may_change_it():
+    assert limits_of({}).grace == 1.0
+    assert limits_of({"grace": 0}).grace == 0
+    assert limits_of({"grace": 0}, {"grace": 2.5}).grace == 2.5
+
+
+@pytest.mark.parametrize("wrong", [None, -1, True, "1"])
+def test_a_grace_that_is_no_time_is_refused(wrong: object):
+    with pytest.raises(ConfigurationError, match="grace"):
+        limits_of({"grace": wrong})

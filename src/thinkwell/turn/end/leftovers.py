@@ -58,7 +58,7 @@ def _leftover_text(ending: Ending, *, started: bool) -> str:
 
 async def _show_leftovers(turn: RunningTurn, chunks: Sequence[Chunk]) -> None:
     """Tell `on_chunk`, in a task of its own: the hook may be what the turn was stopped for."""
-    parts, grace = turn.parts, max(turn.parts.agent.cancel_grace, UNWIND)
+    parts, grace = turn.parts, max(turn.settings.limits.grace, UNWIND)
     try:
         with turn.signal.future() as stop:
             await run_apart(

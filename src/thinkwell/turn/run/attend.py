@@ -37,7 +37,7 @@ async def attend(turn: RunningTurn, attempt: Coroutine[Any, Any, Ending]) -> End
     guard = Guard(
         turn.signal,
         limit=lambda: turn.settings.limits.hook,
-        grace=turn.parts.agent.cancel_grace,
+        grace=lambda: turn.settings.limits.grace,
         lost=lost,
     )
     token = current_guard.set(guard)

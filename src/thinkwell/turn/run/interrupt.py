@@ -73,7 +73,7 @@ class interruptible:  # noqa: N801 - reads as a statement
             self._cancelled = True
             self._task.cancel()
             if self._guard is not None:
-                loop, moment = asyncio.get_running_loop(), max(self._guard.grace, UNWIND)
+                loop, moment = asyncio.get_running_loop(), max(self._guard.grace(), UNWIND)
                 self._handle = loop.call_later(moment, self._lose, self._guard)
 
     def _lose(self, guard: Guard) -> None:

@@ -37,9 +37,16 @@ class TimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One call of a hook that has no limit of its own."""
     total: float | None = None
     """The whole turn."""
+    grace: float = 1.0
+    """What a tool or hook gets to see a stop before it is cancelled, and again to end then."""
 
     def __post_init__(self) -> None:
-        named = {name: getattr(self, name) for name in self.__struct_fields__ if name != "tools"}
+        if self.grace != 0 and not _is_seconds(self.grace):
+            raise ConfigurationError(f"The time limit grace is {self.grace!r}. Give seconds, or 0.")
+        special = ("tools", "grace")
+        named = {
+            name: getattr(self, name) for name in self.__struct_fields__ if name not in special
+        }
         named.update({f"tools[{name!r}]": value for name, value in self.tools.items()})
         for name, value in named.items():
             if value is not None and not _is_seconds(value):

@@ -164,7 +164,7 @@ class _Work:
 
     async def attend(self, running: Coroutine[Any, Any, Any], limit: float | None) -> Any:
         """Wait for the tool. A stop or its limit cancels it, then it is left behind."""
-        turn, grace = self._turn, self._turn.parts.agent.cancel_grace
+        turn, grace = self._turn, self._turn.settings.limits.grace
         try:
             with turn.signal.future() as stop:
                 return await run_apart(

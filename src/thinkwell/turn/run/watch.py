@@ -126,7 +126,7 @@ class Watch:
         """The model is cancelled then, and has a moment to end."""
         guard = self._guard
         if guard is not None:
-            delay = seconds + max(guard.grace, UNWIND)
+            delay = seconds + max(guard.grace(), UNWIND)
             self._losses.append(self._loop.call_later(delay, self._lose, guard, limit))
 
     def _lose(self, guard: Guard, limit: float) -> None:
