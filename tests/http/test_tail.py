@@ -13,7 +13,7 @@ from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, Updated
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import user_message
-from thinkwell.turn.end.settle import SAFE_ERROR
+from thinkwell.turn.end.end_turn import SAFE_ERROR
 from thinkwell.turn.handle import TurnHandle
 
 OWNER = Owner("a/x", 1)

@@ -27,7 +27,7 @@ from thinkwell.turn.ask.chat_request import (
 )
 from thinkwell.turn.ask.client_answers import AnswerRefused, answer_as_client
 from thinkwell.turn.ask.policy import read_policy
-from thinkwell.turn.end.settle import SAFE_ERROR
+from thinkwell.turn.end.end_turn import SAFE_ERROR
 from thinkwell.turn.turns import Turns
 from thinkwell.wire import encode
 from thinkwell.wire.frames import (

@@ -221,12 +221,6 @@ async def unreadable_turns(reader: Reader, agent_id: str) -> list[str]:
     return [row["id"] for row in rows if _readable(row) is None]
 
 
-async def fail_turn(tx: Transaction, agent_id: str, request_id: str, *, now: float) -> None:
-    """End a turn whose row cannot be decoded."""
-    fields = {"agent": agent_id, "id": request_id, "settled_at": now}
-    await tx.execute("fail_turn", {**fields, "error": UNREADABLE})
-
-
 async def turns_owing_hooks(reader: Reader, agent_id: str) -> list[TurnRecord]:
     """Settled turns whose response hooks have not run."""
     rows = await reader.fetch_all("turns_owing_hooks", {"agent": agent_id})
@@ -309,13 +303,32 @@ async def mark_places(tx: Transaction, record: TurnRecord, places: tuple[str, ..
     )
 
 
-async def settle_turn(tx: Transaction, record: TurnRecord, end: TurnEnd, *, now: float) -> bool:
-    """The one way a turn ends. False if it had ended already."""
+async def unsettled_ids(reader: Reader, agent_id: str, *, before: int) -> list[str]:
+    """Ids of the turns of earlier generations that have not ended, readable or not."""
+    rows = await reader.fetch_all("unsettled_ids", {"agent": agent_id, "before": before})
+    return [row["id"] for row in rows]
+
+
+async def settle_turn(
+    tx: Transaction,
+    key: tuple[str, str, str | None],
+    end: TurnEnd,
+    *,
+    now: float,
+    waiting: bool = False,
+) -> bool:
+    """The one statement that ends a turn. False if it had ended already.
+
+    `key` is its agent, its id and the id of its answer, None for the one on its row; `waiting`:
+    only if it has not begun.
+    """
+    agent_id, request_id, message_id = key
     changed = await tx.execute(
         "settle_turn",
         {
-            "agent": record.agent_id,
-            "id": record.request_id,
+            "agent": agent_id,
+            "id": request_id,
+            "begun": "accepted" if waiting else "running",
             "status": end.status,
             "stop_reason": end.stop_reason,
             "error": end.error,
@@ -324,7 +337,7 @@ async def settle_turn(tx: Transaction, record: TurnRecord, end: TurnEnd, *, now:
             "steps": end.steps,
             "hooks_owed": end.hooks_owed,
             "output": None if end.output is None else json.dumps(json.to_jsonable(end.output)),
-            "message_id": record.message_id,
+            "message_id": message_id,
             "settled_at": now,
         },
     )

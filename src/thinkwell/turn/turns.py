@@ -27,7 +27,7 @@ from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.tail import Chunks, Ended, EndedTurn, TailEvent, read_tail
+from thinkwell.journal.tail import Chunks, Ended, EndedTurn, TailEvent, Updated, read_tail
 from thinkwell.journal.turns import (
     TurnRecord,
     find_turn,
@@ -37,17 +37,21 @@ from thinkwell.journal.turns import (
     unsettled_turns,
 )
 from thinkwell.messages.chunks import Chunk
-from thinkwell.messages.message import UIMessage
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import Admission, TurnRequest, admit, is_inside_turn
 from thinkwell.turn.ask.answers import Answer, apply_answer, tell_answer, waits_for_outside
-from thinkwell.turn.ask.clear import erase_traces, next_generation, skip_stale
+from thinkwell.turn.ask.clear import erase_traces, next_generation
 from thinkwell.turn.ask.on_behalf import on_behalf
 from thinkwell.turn.ask.policy import Plan, Policy, plan_intake
-from thinkwell.turn.end.announce import announce_end, announce_update
-from thinkwell.turn.end.ending import TurnOutcome, TurnResult
-from thinkwell.turn.end.notify import chain_depth, notify, redeliver, result_of
-from thinkwell.turn.end.settle import SAFE_ERROR, end_broken, end_damaged, end_without_answer
+from thinkwell.turn.end.end_turn import (
+    SUPERSEDED,
+    end_broken,
+    end_damaged,
+    end_stale,
+    end_unrun,
+)
+from thinkwell.turn.end.ending import TurnOutcome, TurnResult, result_of
+from thinkwell.turn.end.notify import chain_depth, notify, redeliver
 from thinkwell.turn.handle import InputFunction, TurnHandle
 from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.parts import Parts
@@ -165,7 +169,7 @@ class Turns:
             handle = self.line.find(record.request_id)
             if handle is not None and handle is not self.line.active:
                 self.line.remove(handle)
-                await self._end_unrun(handle, "superseded")
+                await end_unrun(self.parts, handle, SUPERSEDED)
 
     def plan(self, policy: Policy, principal: Principal | None) -> Plan:
         """What to do with a submit of that principal that arrives now."""
@@ -188,7 +192,7 @@ class Turns:
         active = self.line.active
         message_id = answered.message["id"]
         if active and active.ended is None and active.record.message_id == message_id:
-            announce_update(active, answered.message)
+            active.tell(Updated(answered.message))
         else:
             self.parts.audience.updated(answered.message)
             self.changed()
@@ -381,7 +385,7 @@ class Turns:
         try:
             outcome = await run_turn(turn)
         except Exception as error:  # noqa: BLE001 - the queue goes on, and nobody waits for ever
-            await self._fail(handle, record, error)
+            await end_broken(self.parts, handle, error)
             return
         finally:
             self.running = None
@@ -398,14 +402,6 @@ class Turns:
         self.changed()  # now: whoever waited for this turn to leave finds what goes on with it
         self.tasks.spawn(self._finish(handle, outcome), name="notify")
 
-    async def _fail(self, handle: TurnHandle, record: TurnRecord, error: Exception) -> None:
-        """A defect of ours: the turn ends, for nothing may run on that clients heard the end of."""
-        log.critical("a turn broke", exc_info=error, extra={"action": "turn"})
-        told = msgspec.structs.replace(record, status="error", error=repr(error))
-        await end_broken(self.parts, told)
-        await announce_end(handle, told, SAFE_ERROR)
-        handle.finish(error)
-
     async def _finish(self, handle: TurnHandle, outcome: TurnOutcome) -> None:
         """After the slot: hooks, then whoever waits."""
         try:
@@ -414,18 +410,7 @@ class Turns:
             handle.finish(result_of(outcome), outcome)
 
     async def _skip(self, handle: TurnHandle) -> None:
-        """A turn of an older generation ends without running; its requester hears the end."""
-        erase = handle.record.generation < self._forgotten
-        await end_without_answer(
-            self.parts, lambda tx: skip_stale(tx, self.parts, handle.record, erase=erase)
-        )
-        await self._end_unrun(handle, "cleared")
-
-    async def _end_unrun(self, handle: TurnHandle, reason: str) -> None:
-        record = msgspec.structs.replace(handle.record, status="skipped", stop_reason=reason)
-        await announce_end(handle, record)
-        message: UIMessage = {"id": record.message_id or "", "role": "assistant", "parts": []}
-        handle.finish(result_of(TurnOutcome(record=record, message=message)))
+        await end_stale(self.parts, handle, erase=handle.record.generation < self._forgotten)
 
     def _pause_before(self, handle: TurnHandle) -> float:
         """How long a debounced turn must still wait; one that was stopped waits for nothing."""

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from thinkwell.journal.tail import Chunks, end_chunks
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
-from thinkwell.turn.end.settle import SAFE_ERROR
+from thinkwell.turn.end.end_turn import SAFE_ERROR
 from thinkwell.turn.handle import TurnHandle
 
 KEEP_ALIVE = 15.0

@@ -30,6 +30,11 @@ WHERE agent = :agent ORDER BY seq DESC LIMIT 1;
 -- Turns that have not ended, in acceptance order.
 SELECT * FROM turns WHERE agent = :agent AND status IN ('accepted', 'running') ORDER BY seq;
 
+-- name: unsettled_ids
+-- Turns of earlier generations that have not ended.
+SELECT id FROM turns
+WHERE agent = :agent AND status IN ('accepted', 'running') AND generation < :before ORDER BY seq;
+
 -- name: turns_owing_hooks
 -- Settled turns whose response hooks have not run.
 SELECT * FROM turns WHERE agent = :agent AND hooks_owed > 0 ORDER BY seq;
@@ -43,12 +48,6 @@ UNION SELECT agent FROM turns WHERE hooks_owed > 0;
 -- Whether one agent must be awake after a start.
 SELECT 1 FROM turns WHERE agent = :agent AND (status IN ('accepted', 'running') OR hooks_owed > 0)
 LIMIT 1;
-
--- name: fail_turn
--- A turn whose row is damaged ends without having run.
-UPDATE turns SET status = 'error', stop_reason = 'error', error = :error, client_error = :error,
-                 settled_at = :settled_at
-WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
 
 -- name: start_attempt
 -- One more attempt of a turn begins.
@@ -65,9 +64,9 @@ UPDATE turns SET incident = :incident WHERE agent = :agent AND id = :id AND stat
 -- The one way a turn ends.
 UPDATE turns SET status = :status, stop_reason = :stop_reason, error = :error,
                  client_error = :client_error, usage = :usage,
-                 steps = :steps, hooks_owed = :hooks_owed, output = :output, message_id = :message_id,
-                 settled_at = :settled_at
-WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
+                 steps = :steps, hooks_owed = :hooks_owed, output = :output,
+                 message_id = coalesce(:message_id, message_id), settled_at = :settled_at
+WHERE agent = :agent AND id = :id AND status IN ('accepted', :begun);
 
 -- name: request_cancel
 -- Somebody wants the turn to stop.
@@ -93,11 +92,6 @@ WHERE agent = :agent AND seq = (SELECT MAX(seq) FROM turns
 -- It has been started, or something else came in between.
 UPDATE turns SET continuation_owed = 0 WHERE agent = :agent AND continuation_owed = 1;
 
--- name: supersede_turn
--- A later input takes the place of one that waits; its messages go with it.
-UPDATE turns SET status = 'skipped', stop_reason = 'superseded', settled_at = :settled_at
-WHERE agent = :agent AND id = :id AND status = 'accepted';
-
 -- name: set_hooks_owed
 -- How often the response hooks may still be tried.
 UPDATE turns SET hooks_owed = :owed WHERE agent = :agent AND id = :id;
@@ -115,8 +109,3 @@ UPDATE turns SET input = NULL, body = NULL, client_tools = NULL, metadata = NULL
                  client_error = NULL, cancel_requested = NULL, output = NULL,
                  options = json_remove(options, '$.inputDigest')
 WHERE agent = :agent AND id = :id;
-
--- name: skip_older_turns
--- A clear: waiting and running turns of older generations end skipped.
-UPDATE turns SET status = 'skipped', stop_reason = 'cleared', settled_at = :settled_at
-WHERE agent = :agent AND status IN ('accepted', 'running') AND generation < :generation;

@@ -29,12 +29,13 @@ from thinkwell.journal.turns import (
     find_turn,
     find_turn_by_key,
     inherited_tools,
-    insert_turn,
     unsettled_turns,
 )
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.draft import make_draft
 from thinkwell.store.base import Transaction
+from thinkwell.turn.ask.opening import open_turn
+from thinkwell.turn.end.end_turn import SUPERSEDED, end_turn
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import current_turn
 
@@ -109,8 +110,7 @@ async def _accept(
         fresh, branch_from = (*fresh, *again.messages), again.parent_id
     messages = inherited + fresh
     new_ids = {message["id"] for message in messages}
-    await tx.execute("forgive_continuation", {"agent": parts.owner.agent_id})
-    record = TurnRecord(
+    asked = TurnRecord(
         agent_id=parts.owner.agent_id,
         request_id=request.request_id or new_id(),
         trigger=request.trigger,
@@ -131,9 +131,8 @@ async def _accept(
         message_ids=request.message_ids,
         principal=request.principal,
         read_only=request.read_only,
-        created_at=parts.clock.now(),
     )
-    await insert_turn(tx, record)
+    record = await open_turn(tx, parts, asked)
     crash_here("c0")
     return Admission(record, accepted=True)
 
@@ -259,9 +258,8 @@ async def _supersede(
     """End waiting turns and take their messages over."""
     messages: list[UIMessage] = []
     for record in records:
-        fields = {"agent": record.agent_id, "id": record.request_id}
-        ended = await tx.execute("supersede_turn", {**fields, "settled_at": parts.clock.now()})
-        messages.extend(record.input if ended else ())
+        ended = await end_turn(tx, parts, record, SUPERSEDED, waiting=True)
+        messages.extend(() if ended is None else record.input)
     return tuple(messages)
 
 

@@ -8,8 +8,8 @@ that runs meanwhile has lost its row: nothing it writes afterwards is stored.
 from __future__ import annotations
 
 from thinkwell.journal.turn_log import TurnLog
-from thinkwell.journal.turns import TurnEnd, TurnRecord, settle_turn
 from thinkwell.store.base import Transaction
+from thinkwell.turn.end.end_turn import end_older
 from thinkwell.turn.parts import Parts
 
 _SLICE = 5_000
@@ -61,24 +61,11 @@ async def erase_traces(parts: Parts) -> None:
     await parts.store.scrub()
 
 
-async def skip_stale(tx: Transaction, parts: Parts, record: TurnRecord, *, erase: bool) -> None:
-    """End a turn of an older generation that never ran.
-
-    The clear has done so already, unless the turn was accepted while the clear committed.
-    """
-    end = TurnEnd(status="skipped", stop_reason="cleared")
-    if await settle_turn(tx, record, end, now=parts.clock.now()) and erase:
-        await tx.execute("erase_turn", {"agent": record.agent_id, "id": record.request_id})
-
-
 async def _bump(tx: Transaction, parts: Parts) -> int:
     agent = {"agent": parts.owner.agent_id}
     row = await tx.fetch_one("bump_generation", {"id": parts.owner.agent_id})
     generation: int = 0 if row is None else row["generation"]
-    await tx.execute(
-        "skip_older_turns",
-        {**agent, "generation": generation, "settled_at": parts.clock.now()},
-    )
+    await end_older(tx, parts, generation)
     await tx.execute("forgive_continuation", agent)
     return generation
 

@@ -19,10 +19,9 @@ from thinkwell.hooks.contexts import ChatAbortContext, ChatDoneContext, ChatResp
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnRecord, set_hooks_owed
 from thinkwell.messages.message import UIMessage
-from thinkwell.turn.end.ending import TurnOutcome, TurnResult
+from thinkwell.turn.end.ending import TurnOutcome
 from thinkwell.turn.end.settle import last_response
 from thinkwell.turn.parts import Parts
-from thinkwell.turn.run.step_result import has_content
 
 chain_depth: ContextVar[int] = ContextVar("chain_depth", default=0)
 """How many turns have started one another in their end hooks, up to here."""
@@ -70,22 +69,6 @@ async def redeliver(parts: Parts, record: TurnRecord) -> None:
         response=last_response(message, record.stop_reason),
     )
     await notify(parts, outcome, redelivered=True)
-
-
-def result_of(outcome: TurnOutcome) -> TurnResult:
-    """What whoever waits for the turn gets."""
-    record = outcome.record
-    return TurnResult(
-        request_id=record.request_id,
-        status=record.status,
-        message=outcome.message if has_content(outcome.message) else None,
-        error=record.error if record.status == "error" else None,
-        stop_reason=record.stop_reason,
-        usage=record.usage,
-        steps=record.steps,
-        continuation=record.continuation,
-        output=outcome.output,
-    )
 
 
 async def _tell_done(parts: Parts, outcome: TurnOutcome) -> None:

@@ -9,7 +9,6 @@ the process die first, the next start takes the turn up from its journal, as aft
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import assert_never
 
 import msgspec
@@ -25,21 +24,15 @@ from thinkwell.core.errors import (
 from thinkwell.hooks.contexts import ModelResponse
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.group_commit import Work
 from thinkwell.journal.reading import pack_journal
-from thinkwell.journal.turns import (
-    TurnEnd,
-    TurnRecord,
-    fail_turn,
-    settle_turn,
-    unreadable_turns,
-)
+from thinkwell.journal.tail import Updated
+from thinkwell.journal.turns import TurnEnd, TurnRecord
 from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
-from thinkwell.turn.ask.continuation import start_continuation
-from thinkwell.turn.end.announce import announce_end, announce_update
+from thinkwell.turn.ask.opening import start_continuation
 from thinkwell.turn.end.classify import classify, error_context
+from thinkwell.turn.end.end_turn import SAFE_ERROR, announce_end, end_turn
 from thinkwell.turn.end.ending import (
     SET_ASIDE,
     Aborted,
@@ -51,14 +44,11 @@ from thinkwell.turn.end.ending import (
     TurnOutcome,
 )
 from thinkwell.turn.end.leftovers import settle_leftovers
-from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import has_content, step_blocks
 
 log = logging.getLogger("thinkwell.turn")
 
-SAFE_ERROR = "Something went wrong while answering. Please try again."
-"""What clients read instead of an internal error (spec/02 §11.8)."""
 MOVED = "This conversation has moved to another server, where the answer goes on. Reload to see it."
 """What clients hear when another host took the agent over."""
 END_EVENTS = ("on_chat_done", "on_chat_abort", "on_chat_response")
@@ -89,7 +79,7 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
         _tell_parked(turn, ending)
     if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
-        announce_update(turn.handle, _kept(turn))
+        turn.handle.tell(Updated(_kept(turn)))
     answer = turn.written[-1].content if turn.written else None
     await announce_end(turn.handle, turn.record, client_text, answer)
     return TurnOutcome(
@@ -213,63 +203,23 @@ class Stored(msgspec.Struct, frozen=True):
 
 async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | None:
     """The settling transaction. None if somebody (a clear) has ended the turn before."""
-    now = turn.parts.clock.now()
     turn.written = ()
-    if not await settle_turn(tx, turn.record, end, now=now):
+    record = await end_turn(tx, turn.parts, turn.record, end)
+    if record is None:
         return None
     if end.status != "skipped" and turn.answer_known:
         await _store_answer(tx, turn)
     turn.stored = True
     # Reasoning that is neither sent nor stored must not stay in the journal either.
     kept = turn.parts.agent.store_reasoning
-    await pack_journal(tx, turn.record, turn.log, now=now, hidden=kept)
+    await pack_journal(tx, turn.record, turn.log, now=record.settled_at or 0.0, hidden=kept)
     turn.log.packed = True
-    record = msgspec.structs.replace(
-        turn.record,
-        status=end.status,
-        stop_reason=end.stop_reason,
-        error=end.error,
-        client_error=end.client_error,
-        usage=end.usage,
-        steps=end.steps,
-        hooks_owed=end.hooks_owed,
-        output=end.output,
-        settled_at=now,
-    )
     following = None
     if end.status == "completed":
         following = await start_continuation(
             tx, turn.parts, record, turn.fold.message, owed=turn.continuation_owed
         )
     return Stored(record, following)
-
-
-async def end_without_answer(parts: Parts, work: Work[object]) -> None:
-    """End a turn that has nothing to store beside its row. Never raises."""
-    try:
-        await parts.commits.insist(parts.owner, work)
-    except StoreError:  # the next start finds it as it is
-        log.exception("a turn could not be ended", extra={"action": "settle"})
-
-
-async def end_broken(parts: Parts, record: TurnRecord) -> None:
-    """End a turn that met a defect of ours."""
-    end = TurnEnd(status="error", stop_reason="error", error=record.error, client_error=SAFE_ERROR)
-    await end_without_answer(parts, lambda tx: settle_turn(tx, record, end, now=parts.clock.now()))
-
-
-async def end_damaged(parts: Parts) -> None:
-    """Turns that cannot be read end, so that the agent's others go on. Told on the bus."""
-    agent_id = parts.owner.agent_id
-    for request_id in await unreadable_turns(parts.store, agent_id):
-        await parts.commits.insist(
-            parts.owner, partial(_fail_damaged, agent_id, request_id, parts.clock.now())
-        )
-        parts.bus.emit("agent:damaged", agent=agent_id, request_id=request_id)
-
-
-async def _fail_damaged(agent_id: str, request_id: str, now: float, tx: Transaction) -> None:
-    await fail_turn(tx, agent_id, request_id, now=now)
 
 
 async def _store_answer(tx: Transaction, turn: RunningTurn) -> None:

@@ -24,7 +24,6 @@ from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.validate import check_message
 from thinkwell.session.rows import AUTO
 from thinkwell.store.base import Transaction
-from thinkwell.turn.end.announce import announce_start
 from thinkwell.turn.end.ending import (
     GAVE_UP,
     Aborted,
@@ -70,7 +69,7 @@ async def begin(turn: RunningTurn) -> Ending | None:
     turn.parts.session.remember(turn.written)
     if handle.crossed:
         await turn.parts.audience.show_asker(turn.record.request_id)
-    announce_start(handle, turn.log)
+    handle.begin(turn.log)
     crash_here("c2")
     if stop is not None:
         raise stop  # only now: what was accepted is in the tree, however the turn ends

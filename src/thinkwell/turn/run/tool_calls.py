@@ -32,11 +32,11 @@ from thinkwell.journal.budget import tool_place
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.decisions import Named, name_approvers
 from thinkwell.journal.ledger import LATE, settle_call
+from thinkwell.journal.tail import Updated
 from thinkwell.messages.chunks import Chunk, tool_error, tool_output
 from thinkwell.messages.model_messages import ToolMessage, ToolResultContent
 from thinkwell.models.base import FinishReason
 from thinkwell.store.base import Transaction
-from thinkwell.turn.end.announce import announce_update
 from thinkwell.turn.run.call_chunks import input_error
 from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
@@ -156,7 +156,7 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
 
     await turn.parts.commits.insist(turn.parts.owner, store)
     if call.approved and not turn.lost:
-        announce_update(turn.handle, turn.fold.message)
+        turn.handle.tell(Updated(turn.fold.message))
 
 
 async def _redact(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> Settled:

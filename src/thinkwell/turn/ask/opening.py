@@ -1,8 +1,8 @@
-"""Going on with an answer once every open call of it has its result (spec/01 §11.7–11.9, DESIGN
-§8.2).
+"""A turn begins as a row: `open_turn` writes it, whoever asks for the turn.
 
-The decision and the new turn row belong to the transaction that stored the last result, so a crash
-in between cannot leave the chat stuck.
+A request comes through `admission.py`. A continuation opens once every open call of an answer has
+its result (spec/01 §11.7–11.9, DESIGN §8.2): the decision and the new row belong to the transaction
+that stored the last result, so a crash in between cannot leave the chat stuck.
 """
 
 from __future__ import annotations
@@ -10,12 +10,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from thinkwell.core.ids import new_id
 from thinkwell.journal.turns import TurnRecord, insert_turn, owe_continuation
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.waiting import decide_continuation, is_half_answered
 from thinkwell.store.base import Transaction
 from thinkwell.turn.parts import Parts
+
+
+async def open_turn(tx: Transaction, parts: Parts, asked: TurnRecord) -> TurnRecord:
+    """Accept a turn: the row as it is written. Ids and keys are checked in the same transaction.
+
+    Nobody hears "accepted" before that has committed.
+    """
+    record = replace(asked, status="accepted", created_at=parts.clock.now())
+    # Whatever is asked now comes after the answer that a client wanted to go on with.
+    await tx.execute("forgive_continuation", {"agent": record.agent_id})
+    await insert_turn(tx, record)
+    return record
 
 
 async def start_continuation(
@@ -39,7 +53,7 @@ async def start_continuation(
         await owe_continuation(tx, source.agent_id, message["id"])
     if decision != "run":
         return None
-    record = TurnRecord(
+    asked = TurnRecord(
         agent_id=source.agent_id,
         request_id=new_id(),
         trigger="auto-continuation",
@@ -52,8 +66,5 @@ async def start_continuation(
         principal=source.principal,
         read_only=source.read_only,
         message_id=message["id"],
-        created_at=parts.clock.now(),
     )
-    await tx.execute("forgive_continuation", {"agent": source.agent_id})
-    await insert_turn(tx, record)
-    return record
+    return await open_turn(tx, parts, asked)
