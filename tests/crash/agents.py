@@ -8,14 +8,17 @@ once (`die-in-<hook>`) or always (`always-die-in-<hook>`).
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 from tests.crash.model import PlannedModel, write_line
-from thinkwell import App, Think, ToolContext, tool
+from thinkwell import Agent, App, HttpRequest, Think, ToolContext, tool
 from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepContext, StepFinishContext
+from thinkwell.jobs import JobContext
 from thinkwell.session.session import Session
 
 FOLDER = Path(os.environ["THINKWELL_TEST_FOLDER"])
@@ -138,6 +141,49 @@ class Brief(Talker):
     max_steps = 1
 
 
+class Worker(Agent):
+    """Has jobs. A POST to its address enqueues one, or cancels it."""
+
+    async def on_request(self, request: HttpRequest) -> Any:
+        asked = json.loads(request.body)
+        if "cancel" in asked:
+            (job,) = await self.jobs.list(name=asked["cancel"])
+            return {"cancelled": await self.jobs.cancel(job.id)}
+        job = await self.jobs.enqueue(asked["job"], asked.get("payload"), key=asked["job"])
+        return {"id": job.id}
+
+    async def simple(self, ctx: JobContext) -> None:
+        """Leaves a line."""
+        self._leave(ctx)
+
+    async def stepwise(self, ctx: JobContext) -> None:
+        """Three steps, each stashed."""
+        for step in range((ctx.stashed or 0) + 1, 4):
+            self._leave(ctx, step)
+            await ctx.stash(step)
+
+    async def failing(self, ctx: JobContext) -> None:
+        """Fails once."""
+        self._leave(ctx)
+        if ctx.attempt == 1:
+            raise ConnectionError("not yet")
+
+    async def lasting(self, ctx: JobContext) -> None:
+        """Runs until it is cancelled, or `hold-job` is gone."""
+        self._leave(ctx)
+        while (FOLDER / "hold-job").exists() and not ctx.signal.aborted:
+            await asyncio.sleep(0.001)
+
+    async def deadly(self, ctx: JobContext) -> None:
+        """Kills every process it runs in."""
+        self._leave(ctx)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _leave(self, ctx: JobContext, step: int = 0) -> None:
+        line = {"job": ctx.name, "attempt": ctx.attempt, "step": step, "id": ctx.id}
+        write_line(FOLDER / "jobs.jsonl", line)
+
+
 class Careful(Think):
     """Asks before it does anything."""
 
@@ -157,4 +203,4 @@ class Careful(Think):
         return f"did {note}"
 
 
-app = App(agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Careful])
+app = App(agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful])
