@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
@@ -336,6 +336,9 @@ class LoggingTransaction:
             self._note(query, row)
         await self._rest()
         await self._tx.execute_many(query, rows)
+
+    def savepoint(self) -> AbstractAsyncContextManager[None]:
+        return self._tx.savepoint()
 
     async def _rest(self) -> None:
         if self._suspends:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
 from contextvars import Context
+from types import coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -44,16 +45,36 @@ async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
 
     The caller sees its cancellation afterwards, so nobody goes on beside half-done work.
     """
-    task = asyncio.get_running_loop().create_task(work)
+    return await wait_to_the_end(asyncio.get_running_loop().create_task(work))
+
+
+async def wait_to_the_end(outcome: asyncio.Future[T]) -> T:
+    """The same for what runs already."""
     try:
-        return await asyncio.shield(task)
+        return await asyncio.shield(outcome)
     except asyncio.CancelledError:
-        while not task.done():
+        while not outcome.done():
             with suppress(asyncio.CancelledError):  # once more: it is raised below
-                await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # seen: the caller hears of the cancellation instead
+                await asyncio.wait([outcome])
+        if not outcome.cancelled():
+            outcome.exception()  # seen: the caller hears of the cancellation instead
         raise
+
+
+@coroutine
+def run_in_context(context: Context, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """`await work` inside the current task, with the context variables of another one."""
+    try:
+        waits_for = context.run(work.send, None)
+        while True:
+            try:
+                got = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - it is for the work
+                waits_for = context.run(work.throw, error)
+            else:
+                waits_for = context.run(work.send, got)
+    except StopIteration as end:
+        return end.value
 
 
 async def run_together(

@@ -3,8 +3,10 @@
 Chunks of all agents wait here and share a commit. A leading-edge window decides when: at the end
 of the current loop iteration if the last commit is old enough, else when the window is over.
 Whatever must be durable at once (accepting a turn, tool boundaries, the end of a turn) goes
-through `run`, which takes everything that waits along in its own transaction. So commits are
-ordered, and a log hears of its chunks only after the transaction that holds them is done.
+through `run`, which takes everything that waits along in its own transaction. What is asked for in
+one iteration of the loop, by whatever agents, shares a transaction too: each work in a savepoint of
+its own, so that one that fails takes no other with it. So commits are ordered, and a log hears of
+its chunks only after the transaction that holds them is done.
 
 A commit that has begun runs to its end whatever happens to the task that asked for it: otherwise a
 stop at the wrong moment would leave rows that nobody knows of.
@@ -20,13 +22,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
-from thinkwell.core.tasks import TaskOwner, run_to_the_end
+from thinkwell.core.tasks import TaskOwner, run_in_context, run_to_the_end, wait_to_the_end
 from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
 from thinkwell.journal.turn_log import Owner, TurnLog
@@ -58,6 +61,43 @@ class Written(NamedTuple):
     events: int
 
 
+class Asked:
+    """One work, and who waits for it."""
+
+    __slots__ = ("_context", "_result", "_undo", "_work", "outcome", "owner")
+
+    def __init__(self, owner: Owner | None, work: Work[Any], undo: Callable[[], object]) -> None:
+        self.owner = owner
+        self._work = work
+        self._undo = undo
+        self._context = copy_context()
+        self._result: Any = None
+        self.outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    async def carry_out(self, tx: Transaction) -> None:
+        """Do it, as if in the task of whoever asked."""
+        self._result = await run_in_context(self._context, _coroutine(self._work, tx))
+
+    def succeed(self) -> None:
+        """The commit is done and told."""
+        if not self.outcome.done():
+            self.outcome.set_result(self._result)
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing of it is stored."""
+        if self.outcome.done():
+            return
+        self._undo()
+        if isinstance(error, asyncio.CancelledError):
+            self.outcome.cancel()
+        else:
+            self.outcome.set_exception(error)
+
+
+async def _coroutine(work: Work[T], tx: Transaction) -> T:
+    return await work(tx)
+
+
 class GroupCommit:
     """Collects chunks, commits them in groups, then tells."""
 
@@ -75,6 +115,9 @@ class GroupCommit:
         # Around transaction and telling: the next one must know what this one has written.
         self._one_at_a_time = asyncio.Lock()
         self._waiting: dict[TurnLog, None] = {}
+        self._asked: list[Asked] = []
+        """Works that the next transaction takes."""
+        self._committing: set[asyncio.Task[None]] = set()
         self._scheduled = False
         self._last_commit = float("-inf")
         self._rows_since_trim = 0
@@ -107,7 +150,7 @@ class GroupCommit:
         """
         self.health.refuse_if_failing()
         try:
-            return await run_to_the_end(self._run(owner, work, _nothing))
+            return await self._commit(owner, work, _nothing)
         except StoreUnavailableError as error:
             self.health.failed(error)
             raise
@@ -125,7 +168,7 @@ class GroupCommit:
         `work` may then run again; `undo` takes back in memory what a failed one has done, before
         anybody else commits. `waits` hears of the first failure.
         """
-        return await self.health.insist(lambda: run_to_the_end(self._run(owner, work, undo)), waits)
+        return await self.health.insist(lambda: self._commit(owner, work, undo), waits)
 
     async def close(self) -> None:
         """Commit the rest and stop."""
@@ -141,7 +184,7 @@ class GroupCommit:
                 return
             try:
                 async with self._store.transaction() as tx:
-                    await self._check_owners(tx, None)
+                    await self._check_owners(tx, ())
                     batch = await self._write_waiting(tx)
             except StoreUnavailableError:
                 raise
@@ -150,25 +193,59 @@ class GroupCommit:
                 return
             self._tell(batch)
 
-    async def _run(self, owner: Owner | None, work: Work[T], undo: Callable[[], object]) -> T:
+    async def _commit(self, owner: Owner | None, work: Work[T], undo: Callable[[], object]) -> T:
+        """Commit `work` with all that is asked for before the loop comes to it."""
+        asked = Asked(owner, work, undo)
+        self._asked.append(asked)
+        if len(self._asked) == 1:
+            # The task starts in the next iteration: what comes until then goes with it.
+            task = asyncio.get_running_loop().create_task(self._commit_asked())
+            self._committing.add(task)
+            task.add_done_callback(self._committing.discard)
+        return await wait_to_the_end(asked.outcome)
+
+    async def _commit_asked(self) -> None:
         async with self._one_at_a_time:
+            group, self._asked = self._asked, []
             try:
                 async with self._store.transaction() as tx:
-                    await self._check_owners(tx, owner)
-                    result = await work(tx)
+                    lost = await self._check_owners(
+                        tx, [asked.owner for asked in group if asked.owner]
+                    )
+                    for asked in group:
+                        await self._carry_out(tx, asked, lost, alone=len(group) == 1)
                     batch = await self._write_waiting(tx)
-            except BaseException:
-                undo()
-                raise
+            except BaseException as error:  # noqa: BLE001 - told to everybody who asked
+                for asked in reversed(group):
+                    asked.fail(error)
+                return
             self._tell(batch)
-        return result
+        for asked in group:
+            asked.succeed()
+
+    async def _carry_out(
+        self, tx: Transaction, asked: Asked, lost: Collection[Owner], *, alone: bool
+    ) -> None:
+        if asked.owner is not None and asked.owner in lost:
+            asked.fail(OwnershipLostError(asked.owner.agent_id))
+            return
+        if alone:  # the transaction is its savepoint
+            await asked.carry_out(tx)
+            return
+        try:
+            async with tx.savepoint():
+                await asked.carry_out(tx)
+        except StoreUnavailableError:  # that is about all of them
+            raise
+        except Exception as error:  # noqa: BLE001 - told to whoever asked for it
+            asked.fail(error)
 
     async def _probe(self) -> None:
         """A write that is large enough to prove something, undone in the same transaction."""
         self._store.check()
         async with self._one_at_a_time:
             async with self._store.transaction() as tx:
-                await self._check_owners(tx, None)
+                await self._check_owners(tx, ())
                 await tx.execute("write_probe", {"body": PROBE})
                 await tx.execute("erase_probe", {})
                 batch = await self._write_waiting(tx)
@@ -194,16 +271,21 @@ class GroupCommit:
         except StoreUnavailableError as error:  # they stay, and go with the next write
             self.health.failed(error)
 
-    async def _check_owners(self, tx: Transaction, owner: Owner | None) -> None:
+    async def _check_owners(self, tx: Transaction, owners: Iterable[Owner]) -> Collection[Owner]:
+        """Leave out the rows of agents that somebody else owns by now; those of `owners` who lost.
+
+        Two owners of one agent may ask at once; the older one has lost.
+        """
         epochs = {log.owner.agent_id: log.owner.epoch for log in self._waiting}
-        if owner is not None:
-            epochs[owner.agent_id] = owner.epoch
+        asking = set(owners)
+        for owner in asking:
+            epochs[owner.agent_id] = max(epochs.get(owner.agent_id, 0), owner.epoch)
+        gone: set[str] = set()
         for agent_id in await check_epochs(tx, epochs):
-            if await bear(tx, agent_id, epochs[agent_id], now=self._clock.now()):
-                continue
-            self._lose(agent_id)
-            if owner is not None and owner.agent_id == agent_id:
-                raise OwnershipLostError(agent_id)
+            if not await bear(tx, agent_id, epochs[agent_id], now=self._clock.now()):
+                self._lose(agent_id)
+                gone.add(agent_id)
+        return {o for o in asking if o.agent_id in gone or o.epoch < epochs[o.agent_id]}
 
     async def _write_waiting(self, tx: Transaction) -> list[Written]:
         batch = [Written(log, len(log.bodies), len(log.events)) for log in self._waiting]

@@ -48,6 +48,10 @@ class Transaction(Reader, Protocol):
         """Run the named query once per row."""
         ...
 
+    def savepoint(self) -> AbstractAsyncContextManager[None]:
+        """A part that fails alone: if the block raises, its writes are gone and the rest stays."""
+        ...
+
 
 class Store(Reader, Protocol):
     """One database for all agents of an app."""

@@ -111,6 +111,24 @@ class SqliteLink:
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
+    def set_savepoint(self) -> None:
+        """From here on, what is written can be undone without the rest."""
+        try:
+            self._connection.execute("SAVEPOINT part")
+        except sqlite3.Error as error:
+            fail("SAVEPOINT", error)
+
+    def leave_savepoint(self, *, undo: bool) -> None:
+        """Keep what was written since, or take it back."""
+        if not self._connection.in_transaction:
+            return  # a full disk: SQLite has undone everything, and the block raises that
+        try:
+            if undo:
+                self._connection.execute("ROLLBACK TO part")
+            self._connection.execute("RELEASE part")
+        except sqlite3.Error as error:
+            fail("RELEASE", error)
+
     def end(self, *, committed: bool) -> None:
         """Let the next one in. Every so many commits the store is told, to look after the log."""
         self._owner = None

@@ -73,6 +73,10 @@ class SqliteTransaction:
         """Run the named query once per row."""
         self._live().execute_many(query, rows)
 
+    def savepoint(self) -> SqliteSavepoint:
+        """A part that fails alone."""
+        return SqliteSavepoint(self._live())
+
     def _live(self) -> SqliteLink:
         if self._open:
             return self._link
@@ -80,3 +84,23 @@ class SqliteTransaction:
             "A transaction was used outside its block. Keep every call inside "
             "`async with store.transaction() as tx:`."
         )
+
+
+class SqliteSavepoint:
+    """`async with` it inside a transaction; one at a time."""
+
+    __slots__ = ("_link",)
+
+    def __init__(self, link: SqliteLink) -> None:
+        self._link = link
+
+    async def __aenter__(self) -> None:
+        self._link.set_savepoint()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._link.leave_savepoint(undo=kind is not None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -144,6 +145,59 @@ class TestGroups:
         assert row is not None
         assert row["state"] is None
 
+    async def test_works_asked_for_in_one_iteration_share_one_transaction(self, bench: Bench):
+        owners = [await bench.owner(name) for name in "xyz"]
+        before = bench.store.commits
+        done = await asyncio.gather(
+            *(bench.commits.run(owner, _set_state(owner, "1")) for owner in owners)
+        )
+        assert (bench.store.commits, done) == (before + 1, ["1", "1", "1"])
+        assert [await _state(bench, owner) for owner in owners] == ["1", "1", "1"]
+
+    async def test_a_work_that_fails_takes_none_of_the_others_with_it(self, bench: Bench):
+        first, bad, last = [await bench.owner(name) for name in "xyz"]
+        undone: list[str] = []
+
+        async def fails(tx: Any) -> None:
+            await tx.execute("set_agent_state", {"id": bad.agent_id, "state": "1"})
+            raise ValueError("no")
+
+        outcomes = await asyncio.gather(
+            bench.commits.run(first, _set_state(first, "1")),
+            bench.commits.insist(bad, fails, undo=lambda: undone.append("bad")),
+            bench.commits.run(last, _set_state(last, "1")),
+            return_exceptions=True,
+        )
+        assert [str(each) for each in outcomes] == ["1", "no", "1"]
+        assert undone == ["bad"]
+        states = [await _state(bench, owner) for owner in (first, bad, last)]
+        assert states == ["1", None, "1"]
+
+    async def test_of_two_owners_of_one_agent_the_older_one_writes_nothing(self, bench: Bench):
+        older, newer = await bench.owner("x"), await bench.owner("x")
+        outcomes = await asyncio.gather(
+            bench.commits.run(older, _set_state(older, '"older"')),
+            bench.commits.run(newer, _set_state(newer, '"newer"')),
+            return_exceptions=True,
+        )
+        assert isinstance(outcomes[0], OwnershipLostError)
+        assert await _state(bench, newer) == '"newer"'
+
+    async def test_a_work_sees_the_context_of_whoever_asked_for_it(self, bench: Bench):
+        said: ContextVar[str] = ContextVar("said", default="nothing")
+
+        async def ask(name: str) -> str:
+            said.set(name)
+
+            async def work(tx: Any) -> str:
+                await tx.fetch_one("agent_row", {"id": "a/x"})
+                return said.get()
+
+            return await bench.commits.run(await bench.owner(name), work)
+
+        tasks = [asyncio.create_task(ask(name)) for name in "xyz"]
+        assert [await task for task in tasks] == ["x", "y", "z"]
+
     async def test_work_takes_what_waits_along(self, bench: Bench):
         log, other = await bench.log("x"), await bench.log("y")
         bench.say(log, 1)
@@ -249,3 +303,16 @@ def _record_delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_an_owner_is_an_agent_and_its_epoch():
     assert Owner("a/x", 1) != Owner("a/x", 2)
+
+
+def _set_state(owner: Owner, state: str) -> Any:
+    async def work(tx: Any) -> str:
+        await tx.execute("set_agent_state", {"id": owner.agent_id, "state": state})
+        return state
+
+    return work
+
+
+async def _state(bench: Bench, owner: Owner) -> str | None:
+    row = await bench.store.fetch_one("agent_row", {"id": owner.agent_id})
+    return None if row is None else row["state"]

@@ -20,7 +20,7 @@ import pytest
 
 from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.store.base import Reader, Store
+from thinkwell.store.base import Reader, Store, Transaction
 from thinkwell.store.ownership import check_epochs, claim
 
 Reopen = Callable[[], Awaitable[Store]]
@@ -41,6 +41,13 @@ async def write_agent(store: Store, agent_id: str) -> None:
     """One committed row."""
     async with store.transaction() as tx:
         await tx.execute("claim_agent", agent_params(agent_id))
+
+
+async def fail_after_writing_a_part(tx: Transaction, agent_id: str) -> None:
+    """A part of a transaction that writes and then raises."""
+    async with tx.savepoint():
+        await tx.execute("bear_agent", agent_params(agent_id))
+        raise ValueError("the part failed")
 
 
 async def fail_after_writing(store: Store, agent_id: str) -> None:
@@ -90,6 +97,17 @@ class StoreContract:
         with pytest.raises(ValueError, match="the block failed"):
             await fail_after_writing(store, "a")
         assert await epoch_of(store, "a") is None
+
+    async def test_a_savepoint_that_raises_undoes_only_its_own_part(self, store: Store) -> None:
+        """What stands before and behind it stays."""
+        async with store.transaction() as tx:
+            await tx.execute("bear_agent", agent_params("before"))
+            with pytest.raises(ValueError, match="the part failed"):
+                await fail_after_writing_a_part(tx, "inside")
+            async with tx.savepoint():
+                await tx.execute("bear_agent", agent_params("after"))
+        found = [await epoch_of(store, name) is not None for name in ("before", "inside", "after")]
+        assert found == [True, False, True]
 
     async def test_a_cancelled_block_rolls_back_and_lets_the_next_one_in(
         self, store: Store
