@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from thinkwell.cli.conversation import Conversation
+from thinkwell.cli.conversation import TerminalChat
 from thinkwell.cli.links import Link, LinkError
 from thinkwell.core.json import dumps, loads
 from thinkwell.messages.message import UIMessage
@@ -83,8 +83,8 @@ class Network:
     async def sleep(self, seconds: float) -> None:
         self.naps.append(seconds)
 
-    def conversation(self, screen: FakeScreen) -> Conversation:
-        return Conversation(self.dial, screen, sleep=self.sleep)
+    def conversation(self, screen: FakeScreen) -> TerminalChat:
+        return TerminalChat(self.dial, screen, sleep=self.sleep)
 
 
 class FakeScreen:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cli.fakes import LOST, FakeScreen, Network, chunks, done, greeting, transcript
-from thinkwell.cli.answers import Answer
+from thinkwell.cli.answers import AnswerToCall
 from thinkwell.cli.conversation import CallError
 from thinkwell.cli.links import LinkError
 from thinkwell.core.json import dumps, loads
@@ -251,7 +251,7 @@ class TestQuestions:
         conversation = network.conversation(screen)
         await conversation.open()
         [part] = conversation.questions()
-        assert await conversation.answer([Answer(part, allowed=True)]) == "completed"
+        assert await conversation.answer([AnswerToCall(part, allowed=True)]) == "completed"
         assert network.sent[0] == {
             "type": "cf_agent_tool_approval",
             "toolCallId": "c1",
@@ -269,7 +269,7 @@ class TestQuestions:
         network = Network([*greeting(QUESTION, waiting), none])
         conversation = network.conversation(screen)
         await conversation.open()
-        assert await conversation.answer([Answer(conversation.questions()[0], False)]) == ""
+        assert await conversation.answer([AnswerToCall(conversation.questions()[0], False)]) == ""
 
     async def test_a_call_for_a_client_of_our_own_turn_is_declined(self, screen: FakeScreen):
         """spec/01 §11.2: a server may declare a tool without a handler."""
@@ -288,7 +288,7 @@ class TestQuestions:
         await conversation.open()
         await conversation.ask("hi")
         [part] = conversation.foreign_calls()
-        await conversation.answer([Answer(part)])
+        await conversation.answer([AnswerToCall(part)])
         declined = network.sent[1]
         assert declined["state"] == "output-error"
         assert declined["errorText"] == "This client is a terminal and cannot run delete."

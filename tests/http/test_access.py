@@ -11,11 +11,11 @@ from starlette.requests import HTTPConnection
 from tests.http.support import Client, Guide, frames_until, talking
 from thinkwell import App, Principal
 from thinkwell.server.guard import LOCAL_HOSTS
-from thinkwell.server.routing import Route
+from thinkwell.server.routing import AgentRoute
 from thinkwell.testing import ScriptedModel, pause, text
 
 
-def by_token(request: HTTPConnection, route: Route) -> Principal | None:
+def by_token(request: HTTPConnection, route: AgentRoute) -> Principal | None:
     """Everybody may use the agent that has their name, and `x` is for all."""
     user = request.query_params.get("token") or request.headers.get("x-user")
     if not user or route.name not in (user, "x"):

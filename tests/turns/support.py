@@ -18,7 +18,7 @@ from thinkwell import Think
 from thinkwell.core import json
 from thinkwell.core.bus import Event
 from thinkwell.core.principal import Principal
-from thinkwell.host.client import AgentAddress, Connection
+from thinkwell.host.client import AgentAddress, EdgeConnection
 from thinkwell.host.host import Host
 from thinkwell.journal.packing import unpack_stream
 from thinkwell.messages.fold import Fold
@@ -71,7 +71,7 @@ class Client:
         self._shown: list[UIMessage] = []
         self._log = log
         self._news = asyncio.Event()
-        self.connection: Connection | None = None
+        self.connection: EdgeConnection | None = None
         self.sink = _Sink(self)
         self.closed: tuple[int, str] | None = None
 

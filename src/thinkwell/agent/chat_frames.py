@@ -36,10 +36,10 @@ from thinkwell.wire.frames import (
     ChatClear,
     ChatRequest,
     ClientMessages,
+    ClientToolResult,
     ResumeAck,
     ResumeRequest,
     ToolApproval,
-    ToolResult,
 )
 
 log = logging.getLogger("thinkwell.agent")
@@ -52,7 +52,7 @@ ChatFrame: TypeAlias = (
     | ClientMessages
     | ResumeRequest
     | ResumeAck
-    | ToolResult
+    | ClientToolResult
     | ToolApproval
 )
 
@@ -100,7 +100,7 @@ class ChatFrames:
                 await self._cancel(request_id)
             case ChatClear():
                 await self._clear()
-            case ToolResult() | ToolApproval():
+            case ClientToolResult() | ToolApproval():
                 await self._answer(frame)
             case ResumeRequest(probe_id=probe_id):
                 self._live.resume_request(self._watcher, probe_id)
@@ -169,8 +169,8 @@ class ChatFrames:
         """The sender shows already what it asked for, and it did not happen."""
         self._watcher.show(await self._turns.transcript(growing=True))
 
-    async def _answer(self, frame: ToolResult | ToolApproval) -> None:
-        answer = _result(frame) if isinstance(frame, ToolResult) else _decision(frame)
+    async def _answer(self, frame: ClientToolResult | ToolApproval) -> None:
+        answer = _result(frame) if isinstance(frame, ClientToolResult) else _decision(frame)
         try:
             await answer_as_client(self._turns, answer, self._asker, origin=self._watcher.id)
         except AnswerRefused as refused:
@@ -185,7 +185,7 @@ class ChatFrames:
             self._watcher.send(frame)
 
 
-def _result(frame: ToolResult) -> Answer:
+def _result(frame: ClientToolResult) -> Answer:
     failed = frame.state == "output-error"
     value: dict[str, Any] = {"error": frame.error_text} if failed else {"output": frame.output}
     make = partial(

@@ -86,7 +86,7 @@ class TurnOptions(ChatOptions, total=False):
     """For mode `submit`."""
 
 
-class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
+class ChatCall(msgspec.Struct, frozen=True, kw_only=True):
     """What `chat` was asked for."""
 
     input: MessageInput | InputFunction
@@ -99,9 +99,7 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
 # With a callback
 
 
-async def chat_to_callback(
-    turns: Turns, request: ChatRequest, callback: ChatCallback
-) -> ChatOutcome:
+async def chat_to_callback(turns: Turns, request: ChatCall, callback: ChatCallback) -> ChatOutcome:
     """Run a turn and tell its chunks to a callback."""
     refuse_nested("chat", turns.parts.owner.agent_id)
     request_id = new_id()
@@ -120,7 +118,7 @@ async def skip_with_callback(callback: ChatCallback) -> ChatOutcome:
 # Without one
 
 
-async def chat(turns: Turns, request: ChatRequest, on_event: OnEvent | None) -> AgentResponse:
+async def chat(turns: Turns, request: ChatCall, on_event: OnEvent | None) -> AgentResponse:
     """Run a turn and return its answer; raises if it failed or was stopped."""
     refuse_nested("chat", turns.parts.owner.agent_id)
     if on_event is None:
@@ -136,7 +134,7 @@ async def chat(turns: Turns, request: ChatRequest, on_event: OnEvent | None) -> 
     return response
 
 
-async def chat_stream(turns: Turns, request: ChatRequest) -> AsyncGenerator[AgentEvent]:
+async def chat_stream(turns: Turns, request: ChatCall) -> AsyncGenerator[AgentEvent]:
     """Run a turn and yield its events; raises at the end if it failed. Leaving stops the turn."""
     refuse_nested("chat_stream", turns.parts.owner.agent_id)
     async with aclosing(_events(turns, request)) as events:
@@ -144,7 +142,7 @@ async def chat_stream(turns: Turns, request: ChatRequest) -> AsyncGenerator[Agen
             yield event
 
 
-async def _events(turns: Turns, request: ChatRequest) -> AsyncGenerator[AgentEvent]:
+async def _events(turns: Turns, request: ChatCall) -> AsyncGenerator[AgentEvent]:
     handle = await _ask(turns, request)
     try:
         async with aclosing(_read_events(handle)) as events:
@@ -211,7 +209,7 @@ def _answer_or_raise(handle: TurnHandle) -> AgentResponse:
 # What both ask for
 
 
-async def _ask(turns: Turns, request: ChatRequest, request_id: str | None = None) -> TurnHandle:
+async def _ask(turns: Turns, request: ChatCall, request_id: str | None = None) -> TurnHandle:
     declared = tuple(dict(schema) for schema in request.client_tools or ())
     tools = [
         client_tool(d.get("name"), d.get("description"), d.get("parameters")) for d in declared
@@ -274,7 +272,7 @@ async def run_turn(
     if mode == "stream" and nothing:
         return await skip_with_callback(given["callback"])
     if mode == "stream":
-        return await chat_to_callback(turns, ChatRequest(input=asked, **rest), given["callback"])
+        return await chat_to_callback(turns, ChatCall(input=asked, **rest), given["callback"])
     if nothing:
         return TurnResult(request_id="", status="skipped", message=None)
     request = _request("programmatic", asked, metadata=rest.get("metadata"))

@@ -22,11 +22,11 @@ from thinkwell.features.http_run import get_run, post_run
 from thinkwell.turn.ask.authority import NotAllowed
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import RETRY_LATER, HttpRequest, HttpResponse
-from thinkwell.wire.http_body import Refusal, Visit, json_response
+from thinkwell.wire.http_body import AgentRequest, Refusal, json_response
 
 log = logging.getLogger("thinkwell.agent")
 
-_Handler: TypeAlias = Callable[[Turns, Visit], Awaitable[HttpResponse]]
+_Handler: TypeAlias = Callable[[Turns, AgentRequest], Awaitable[HttpResponse]]
 _READ = ("GET", "HEAD")
 _WRITE = ("POST",)
 _EITHER = (*_READ, *_WRITE)
@@ -53,7 +53,7 @@ async def handle_agent_request(
         return HttpResponse(status=405, body=b"Method Not Allowed", headers=allowed)
     read_only = own.methods == _WRITE and await _may_only_look(agent, request)
     try:
-        return await own.handler(turns, Visit(request, read_only))
+        return await own.handler(turns, AgentRequest(request, read_only))
     except NotAllowed as refused:
         refusal = Refusal(refused.status, str(refused), refused.headers)
     except StoreUnavailableError as error:
@@ -93,13 +93,13 @@ def _own_route(path: str) -> _Own | None:
             return None
 
 
-async def _get_messages(turns: Turns, _: Visit) -> HttpResponse:
+async def _get_messages(turns: Turns, _: AgentRequest) -> HttpResponse:
     shown = await turns.transcript()
     body = b"".join([b"[", *shown.blocks, b",".join(shown.messages), b"]"])
     return HttpResponse(body=body, content_type="application/json")
 
 
-async def _join(turns: Turns, visit: Visit) -> HttpResponse:
+async def _join(turns: Turns, visit: AgentRequest) -> HttpResponse:
     joined = join_chat(turns)
     if visit.request.method == "HEAD":  # nobody will read it
         return HttpResponse(status=joined.status, content_type=joined.content_type)

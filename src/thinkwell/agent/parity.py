@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 from thinkwell.agent.agent_events import AgentEvent, AgentResponse
 from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
 from thinkwell.agent.entry import (
+    ChatCall,
     ChatOptions,
-    ChatRequest,
     OnEvent,
     TurnOptions,
     chat,
@@ -170,7 +170,7 @@ class Parity:
         errors are raised: `AbortedError`, `MaxStepsError`, whatever ended the turn. `on_event` gets
         its events. `client_tools` are tools of this turn only; `on_client_tool_call` runs them.
         """
-        request = ChatRequest(input=message, **options)
+        request = ChatCall(input=message, **options)
         if callback is not None:
             return await chat_to_callback(self._turns, request, callback)
         return await chat(self._turns, request, on_event)
@@ -182,7 +182,7 @@ class Parity:
 
         Close it when you leave early: `async with contextlib.aclosing(...)`.
         """
-        request = ChatRequest(input=message, signal=signal)
+        request = ChatCall(input=message, signal=signal)
         async with aclosing(chat_stream(self._turns, request)) as events:
             async for event in events:
                 yield event

@@ -9,7 +9,7 @@ import msgspec
 from thinkwell.messages.message import Part, tool_name
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AnswerToCall(msgspec.Struct, frozen=True):
     """What a person, or this client, says about one tool call."""
 
     part: Part

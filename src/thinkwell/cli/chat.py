@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from thinkwell.cli.answers import Answer
+from thinkwell.cli.answers import AnswerToCall
 from thinkwell.cli.cards import card_of
 from thinkwell.cli.commands import Leave, is_command, run_command
-from thinkwell.cli.conversation import CallError, Conversation, Dial
+from thinkwell.cli.conversation import CallError, Dial, TerminalChat
 from thinkwell.cli.keyboard import Keyboard, PipeKeyboard, TerminalKeyboard
 from thinkwell.cli.links import LinkError, first_agent, local_link, socket_link
 from thinkwell.cli.loop_thread import LoopThread, result_of
@@ -57,7 +57,7 @@ def chat_in_terminal(target: Target) -> int:
             dial, name = loop.run(_prepare(target, stack))
             screen = _screen() if interactive else PlainScreen()
             keyboard = TerminalKeyboard() if interactive else PipeKeyboard()
-            talk = TerminalTalk(Conversation(dial, screen, name=name), screen, keyboard, loop)
+            talk = TerminalTalk(TerminalChat(dial, screen, name=name), screen, keyboard, loop)
             return talk.run(greet=interactive)
         except (ThinkwellError, OSError) as error:
             raise click.ClickException(str(error)) from error
@@ -144,7 +144,7 @@ class TerminalTalk:
     """One user at one terminal."""
 
     def __init__(
-        self, conversation: Conversation, screen: Screen, keyboard: Keyboard, loop: LoopThread
+        self, conversation: TerminalChat, screen: Screen, keyboard: Keyboard, loop: LoopThread
     ) -> None:
         self.conversation = conversation
         self.screen = screen
@@ -230,11 +230,11 @@ class TerminalTalk:
         running.cancel()
         raise Leave
 
-    def _replies(self) -> list[Answer]:
+    def _replies(self) -> list[AnswerToCall]:
         asked = self._ours(self.conversation.questions())
         foreign = self._ours(self.conversation.foreign_calls())
-        replies = [Answer(part, self._keyboard.allows(card_of(part).call)) for part in asked]
-        return [*replies, *(Answer(part) for part in foreign)]
+        replies = [AnswerToCall(part, self._keyboard.allows(card_of(part).call)) for part in asked]
+        return [*replies, *(AnswerToCall(part) for part in foreign)]
 
     def _ours(self, parts: Sequence[Part]) -> list[Part]:
         return [part for part in parts if part["toolCallId"] not in self._not_ours]

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar, cast
 import msgspec
 
 from thinkwell.cli.cards import cut
-from thinkwell.cli.conversation import Conversation
+from thinkwell.cli.conversation import TerminalChat
 from thinkwell.cli.screen import Screen
 from thinkwell.core.ids import new_id
 from thinkwell.messages.message import UIMessage, text_of
@@ -29,7 +29,7 @@ class Leave(Exception):  # noqa: N818 - a way out, no error
 class Talk(Protocol):
     """What a command may use."""
 
-    conversation: Conversation
+    conversation: TerminalChat
     screen: Screen
     branches: list[str]
     """The message ids of the last `/branches`, by their numbers."""
@@ -125,7 +125,7 @@ def _branches(talk: Talk, _: str) -> None:
 
 
 async def _forks(
-    conversation: Conversation, path: list[UIMessage]
+    conversation: TerminalChat, path: list[UIMessage]
 ) -> list[tuple[UIMessage, list[UIMessage]]]:
     """The places of the path where there is more than one version, each with all of them."""
     before = conversation.messages[: len(conversation.messages) - len(path)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from thinkwell.cli.answers import Answer
+from thinkwell.cli.answers import AnswerToCall
 from thinkwell.cli.links import Link, LinkError
 from thinkwell.cli.screen import Screen
 from thinkwell.core.errors import ThinkwellError
@@ -63,7 +63,7 @@ class Stream(msgspec.Struct, kw_only=True):
     outcome: str = ""
 
 
-class Conversation:
+class TerminalChat:
     """One terminal's view of one agent."""
 
     def __init__(
@@ -192,7 +192,7 @@ class Conversation:
         parts = (part for part in self._last_parts() if part.get("state") == "input-available")
         return [part for part in parts if part.get("toolCallId") in self._calls]
 
-    async def answer(self, answers: Sequence[Answer]) -> str:
+    async def answer(self, answers: Sequence[AnswerToCall]) -> str:
         """Answer calls, and follow what the model makes of it; gives the outcome."""
 
         async def say() -> None:

@@ -26,8 +26,8 @@ from thinkwell.turn.ask.inputs import as_messages, from_client, is_empty
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
 from thinkwell.wire.http_body import (
+    AgentRequest,
     Refusal,
-    Visit,
     check_sizes,
     json_response,
     read_object,
@@ -38,7 +38,7 @@ _EXAMPLE = '`{"input": "hello"}`'
 LONGEST_KEY = 255
 
 
-async def post_run(turns: Turns, visit: Visit) -> HttpResponse:
+async def post_run(turns: Turns, visit: AgentRequest) -> HttpResponse:
     """Accept a turn; answer with its result, or with its id."""
     body = await read_object(visit.request)
     wait = _flag(body, "wait", default=True)
@@ -59,7 +59,7 @@ async def post_run(turns: Turns, visit: Visit) -> HttpResponse:
     return json_response(await _report(turns, await _settled(turns, record)))
 
 
-async def get_run(turns: Turns, visit: Visit) -> HttpResponse:
+async def get_run(turns: Turns, visit: AgentRequest) -> HttpResponse:
     """How a turn stands."""
     request_id = unquote(visit.request.path.rpartition("/")[2])
     record = await turns.find(request_id)
@@ -68,7 +68,7 @@ async def get_run(turns: Turns, visit: Visit) -> HttpResponse:
     return json_response(await _report(turns, record))
 
 
-def _turn_request(body: dict[str, Any], visit: Visit) -> TurnRequest:
+def _turn_request(body: dict[str, Any], visit: AgentRequest) -> TurnRequest:
     for name in body:
         if name not in _FIELDS:
             raise Refusal(400, f"There is no field {name!r}. Known: {', '.join(_FIELDS)}.")

@@ -7,9 +7,9 @@ is due, in the agent but beside its turns, and wakes the agent for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from thinkwell.core import json
 from thinkwell.core.clock import Clock
@@ -31,19 +31,12 @@ from thinkwell.journal.jobs import (
     revive_job,
     stash_job,
 )
+from thinkwell.session.session import Write
 from thinkwell.store.base import Reader, Transaction
 
 T = TypeVar("T")
 NewDue = Callable[[str, float], None]
 """Told, after the commit, whose job waits and when it is due. Contract: returns at once."""
-
-
-class Write(Protocol):
-    """Runs work in one transaction of the agent's owner."""
-
-    def __call__(self, work: Callable[[Transaction], Awaitable[T]], /) -> Awaitable[T]:
-        """Commits it and gives its result."""
-        ...
 
 
 class Jobs:

@@ -73,24 +73,24 @@ class Route(NamedTuple):
         return set(self.allowed) <= set(LOOKING)
 
 
-class Found(NamedTuple):
+class RouteMatch(NamedTuple):
     """The route a path leads to."""
 
     route: Route
     params: Mapping[str, str]
 
 
-def find_route(routes: Iterable[Route], method: str, path: str) -> Found | None:
+def find_route(routes: Iterable[Route], method: str, path: str) -> RouteMatch | None:
     """The first route that fits path and method; else the first that fits the path alone.
 
     So several routes may share a path, and a wrong method is told from a wrong path.
     """
-    other: Found | None = None
+    other: RouteMatch | None = None
     for route in routes:
         params = match_path(route.path, path)
         if params is None:
             continue
-        found = Found(route, params)
+        found = RouteMatch(route, params)
         if method in route.allowed:
             return found
         other = other or found

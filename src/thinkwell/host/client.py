@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from thinkwell.wire.encode import Frame
+from thinkwell.live.watchers import Sink
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
 
-class Conversation(msgspec.Struct, frozen=True, kw_only=True):
+class ConversationEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One agent as a list shows it."""
 
     name: str
@@ -44,25 +44,7 @@ class AgentAddress(msgspec.Struct, frozen=True):
         return f"{self.class_name}/{self.name}"
 
 
-class FrameSink(Protocol):
-    """The way back to one client. Contract: never blocks, never raises; called on the host's loop.
-
-    The same as `live.watchers.Sink`: the host hands it through.
-    """
-
-    def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:
-        """Take frames, in order.
-
-        `apart`: they may leave only when the client has dealt with everything before them.
-        """
-        ...
-
-    def close(self, code: int, reason: str) -> None:
-        """Close the socket once the frames before have gone out."""
-        ...
-
-
-class Connection(Protocol):
+class EdgeConnection(Protocol):
     """The edge's handle on one open connection."""
 
     async def receive(self, data: str | bytes) -> None:
@@ -90,8 +72,8 @@ class HostClient(Protocol):
         ...
 
     async def open_connection(
-        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
-    ) -> Connection:
+        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: Sink
+    ) -> EdgeConnection:
         """Wake the agent, send the connect sequence to `sink`, return the handle.
 
         `request` is the upgrade: its query, headers and principal.
@@ -104,7 +86,7 @@ class HostClient(Protocol):
 
     async def conversations(
         self, class_name: str, limit: int, offset: int = 0
-    ) -> Sequence[Conversation]:
+    ) -> Sequence[ConversationEntry]:
         """The agents of a class that have been talked to, the latest first."""
         ...
 

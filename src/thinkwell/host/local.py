@@ -13,7 +13,8 @@ import msgspec
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation
 from thinkwell.core.errors import ConfigurationError
-from thinkwell.host.client import AgentAddress, Connection, Conversation, FrameSink
+from thinkwell.host.client import AgentAddress, ConversationEntry, EdgeConnection
+from thinkwell.live.watchers import Sink
 from thinkwell.messages.message import text_of
 from thinkwell.messages.validate import read_stored
 from thinkwell.store.base import Store
@@ -22,7 +23,7 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 TITLE_LENGTH = 80
 
 
-class Awake(Protocol):
+class HostServices(Protocol):
     """What a host does for its client."""
 
     async def agent(self, address: AgentAddress, *, create: bool = True) -> Activation:
@@ -39,7 +40,7 @@ class LocalHostClient:
 
     def __init__(
         self,
-        host: Awake,
+        host: HostServices,
         classes: frozenset[str],
         store: Store,
     ) -> None:
@@ -62,8 +63,8 @@ class LocalHostClient:
         return await self._store.fetch_one("agent_epoch", {"id": address.id}) is not None
 
     async def open_connection(
-        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
-    ) -> Connection:
+        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: Sink
+    ) -> EdgeConnection:
         """See `HostClient`."""
         activation = await self._look_at(address)
         with activation.in_use():
@@ -80,13 +81,15 @@ class LocalHostClient:
 
     async def conversations(
         self, class_name: str, limit: int, offset: int = 0
-    ) -> list[Conversation]:
+    ) -> list[ConversationEntry]:
         """See `HostClient`."""
         rows = await self._store.fetch_in_background(
             "conversations", {"class": class_name, "limit": limit, "offset": offset}
         )
         return [
-            Conversation(name=row["name"], title=_title(row["first"]), updated_at=row["updated_at"])
+            ConversationEntry(
+                name=row["name"], title=_title(row["first"]), updated_at=row["updated_at"]
+            )
             for row in rows
         ]
 

@@ -62,7 +62,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, re
         return msgspec.structs.replace(self, boots=boots, progress=progress, places=places)
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Remains(msgspec.Struct, frozen=True, kw_only=True):
     """What a dead attempt left behind."""
 
     progress: int
@@ -91,7 +91,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 Verdict: TypeAlias = Incident | Spent
 
 
-def after_death(incident: Incident, found: Found, *, max_attempts: int, now: float) -> Verdict:
+def after_death(incident: Incident, found: Remains, *, max_attempts: int, now: float) -> Verdict:
     """The process died under an attempt, and nobody had planned it."""
     moved = found.progress > incident.progress
     deaths = {
@@ -120,7 +120,7 @@ def after_stall(incident: Incident, step: int, *, max_attempts: int) -> Verdict:
     return msgspec.structs.replace(incident, stalls=stalls, stalled_step=step)
 
 
-def _died_at(incident: Incident, found: Found) -> Sequence[str]:
+def _died_at(incident: Incident, found: Remains) -> Sequence[str]:
     if incident.places is None:
         return found.running or (UNKNOWN,)
     return [place for place in incident.places if place not in found.settled] or (BETWEEN,)

@@ -10,7 +10,7 @@ from thinkwell.wire.encode import Frame
 
 
 class Sink(Protocol):
-    """The way to one client. Contract: never blocks, never raises."""
+    """The way to one client. Contract: never blocks, never raises; called on the host's loop."""
 
     def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:
         """Take frames, in order.

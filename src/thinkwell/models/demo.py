@@ -36,7 +36,7 @@ from thinkwell.models.base import (
     ToolInputDelta,
     ToolInputStart,
 )
-from thinkwell.models.demo_plan import Plan, PlannedCall, plan, texts_of
+from thinkwell.models.demo_plan import DemoPlan, PlannedCall, plan, texts_of
 
 _WORDS = re.compile(r"\s*\S+|\s+$")
 _PIECE = 12
@@ -114,7 +114,7 @@ def _call(call: PlannedCall) -> Iterable[ModelEvent]:
     yield ToolCall(call_id, call.tool_name, arguments)
 
 
-def _finish(planned: Plan, *, heard: int, spoken: int) -> Finish:
+def _finish(planned: DemoPlan, *, heard: int, spoken: int) -> Finish:
     return Finish(
         reason="tool-calls" if planned.calls else "stop",
         usage=Usage(input_tokens=heard, output_tokens=spoken, total_tokens=heard + spoken),

@@ -40,7 +40,7 @@ class PlannedCall(msgspec.Struct, frozen=True):
     arguments: dict[str, Any]
 
 
-class Plan(msgspec.Struct, frozen=True):
+class DemoPlan(msgspec.Struct, frozen=True):
     """What the model will do in one call, in this order."""
 
     thought: str
@@ -95,18 +95,18 @@ _BETWEEN = re.compile(r",? and |,? or |, ")
 _WHAT = _asks(r"\b(?:note|remember):? (?:that |down )?(.+)")
 
 
-def plan(request: ModelRequest) -> Plan:
+def plan(request: ModelRequest) -> DemoPlan:
     """What to do about this request."""
     text, files, results = _question(request.messages)
     if results:
-        return Plan("The tools have answered. I put it into words.", report(results))
+        return DemoPlan("The tools have answered. I put it into words.", report(results))
     if files:
         seen = "\n".join(describe_file(file) for file in files)
-        return Plan("There is a file. I look at its first bytes.", f"{seen}\n\n{FAREWELL}")
+        return DemoPlan("There is a file. I look at its first bytes.", f"{seen}\n\n{FAREWELL}")
     return (
         _plain_answer(text, request.tools)
         or _tool_use(text, request.tools)
-        or Plan(
+        or DemoPlan(
             "None of my tools fits this, so I answer at once.",
             f'You said: "{text}". That is all I know about it. Ask me "What can you do?"',
         )
@@ -143,28 +143,28 @@ def _ability(item: Try, tools: Sequence[ToolSpec]) -> str | None:
     return f"{item.line} (Open the page for this one.)" if topic.in_browser else None
 
 
-def _plain_answer(text: str, tools: Sequence[ToolSpec]) -> Plan | None:
+def _plain_answer(text: str, tools: Sequence[ToolSpec]) -> DemoPlan | None:
     """The answers that need no tool."""
     if _HELP.search(text):
         thought = "I am asked what I can do, so I list what can be tried here."
-        return Plan(thought, abilities(tools))
+        return DemoPlan(thought, abilities(tools))
     if _FAIL.search(text):
         thought = "I am asked to fail, so I begin an answer and break off."
-        return Plan(thought, "Here is half an", failure="The demo model failed, as asked.")
+        return DemoPlan(thought, "Here is half an", failure="The demo model failed, as asked.")
     if _MARKDOWN.search(text):
-        return Plan("I show what an answer can be made of.", FORMATS)
+        return DemoPlan("I show what an answer can be made of.", FORMATS)
     if match := _PRODUCT.search(text):
         return _multiply(int(match[1]), int(match[2]))
     if match := _COUNT.search(text):
         last = min(int(match[1]), MAX_COUNT)
         numbers = ", ".join(str(number) for number in range(1, last + 1))
-        return Plan(f"I am asked to count, so I count up to {last}.", f"{numbers}. Done.")
+        return DemoPlan(f"I am asked to count, so I count up to {last}.", f"{numbers}. Done.")
     if _STORY.search(text):
-        return Plan("A long answer is wanted. I know one story.", STORY)
+        return DemoPlan("A long answer is wanted. I know one story.", STORY)
     return None
 
 
-def _multiply(a: int, b: int) -> Plan:
+def _multiply(a: int, b: int) -> DemoPlan:
     """Multiplication as it is taught at school, so that there is something to think about."""
     digits = str(b)
     shares = [int(d) * 10 ** (len(digits) - i) for i, d in enumerate(digits, 1) if d != "0"]
@@ -177,10 +177,10 @@ def _multiply(a: int, b: int) -> Plan:
         + f"\n\nTogether: {total} = {a * b}. "
         + f"I check the last digits: {a % 10} × {b % 10} ends in {a * b % 10}, it fits."
     )
-    return Plan(thought, f"{a} × {b} = **{a * b}**")
+    return DemoPlan(thought, f"{a} × {b} = **{a * b}**")
 
 
-def _tool_use(text: str, tools: Sequence[ToolSpec]) -> Plan | None:
+def _tool_use(text: str, tools: Sequence[ToolSpec]) -> DemoPlan | None:
     """A call of the tool the text is about, or a word that there is none."""
     for topic in TOPICS:
         if not topic.pattern.search(text):
@@ -191,9 +191,9 @@ def _tool_use(text: str, tools: Sequence[ToolSpec]) -> Plan | None:
             thought = f"This is about the {topic.name}, and the tool {spec.name} can help."
             if len(calls) > 1:
                 thought += f" I ask it about {len(calls)} places at once."
-            return Plan(thought, calls=calls)
+            return DemoPlan(thought, calls=calls)
         if topic.in_browser:
-            return Plan(
+            return DemoPlan(
                 "Only a tool of the browser could do this, and no client offers one.",
                 f"I would need a tool for the {topic.name} that your browser runs, and this client "
                 "offers none. Open the page of this server and ask me there.",

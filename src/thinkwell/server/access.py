@@ -21,15 +21,15 @@ from thinkwell.core.clock import Clock, SystemClock
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
 from thinkwell.server.asgi import header_pairs
-from thinkwell.server.routing import Route
+from thinkwell.server.routing import AgentRoute
 
 log = logging.getLogger("thinkwell.server")
 
 AuthAnswer: TypeAlias = Principal | str | None
-Auth: TypeAlias = Callable[[HTTPConnection, Route], AuthAnswer | Awaitable[AuthAnswer]]
+Auth: TypeAlias = Callable[[HTTPConnection, AgentRoute], AuthAnswer | Awaitable[AuthAnswer]]
 """Says who asks. Contract: called for every request and socket; None refuses; may be async."""
 HookAnswer: TypeAlias = HTTPConnection | Response | None
-BeforeHook: TypeAlias = Callable[[Any, Route], HookAnswer | Awaitable[HookAnswer]]
+BeforeHook: TypeAlias = Callable[[Any, AgentRoute], HookAnswer | Awaitable[HookAnswer]]
 """Looks at a request before the agent does.
 
 Contract: called after `auth`; None lets it pass, a request takes its place, a response answers it;
@@ -73,7 +73,7 @@ class Access:
         self._before_connect = before_connect
         self._before_request = before_request
 
-    async def judge(self, request: HTTPConnection, route: Route) -> Verdict:
+    async def judge(self, request: HTTPConnection, route: AgentRoute) -> Verdict:
         """Whether a request or socket may go to its agent. Raises what `auth` or a hook raises."""
         try:
             principal = await self.identify(request, route)
@@ -85,18 +85,18 @@ class Access:
             headers = header_pairs(refused.headers)
             return Denied(refused.status_code, refused.detail, headers)
 
-    async def sees(self, request: HTTPConnection, route: Route) -> bool:
+    async def sees(self, request: HTTPConnection, route: AgentRoute) -> bool:
         """Whether that request would go to its agent: for lists, which show nothing else."""
         return isinstance(await self.judge(request, route), Admitted)
 
-    async def still(self, request: HTTPConnection, route: Route) -> Principal | None:
+    async def still(self, request: HTTPConnection, route: AgentRoute) -> Principal | None:
         """Who that request comes from by now; None if `auth` refuses it."""
         try:
             return await self.identify(request, route)
         except (HTTPException, WebSocketException):
             return None
 
-    async def identify(self, request: HTTPConnection, route: Route) -> Principal | None:
+    async def identify(self, request: HTTPConnection, route: AgentRoute) -> Principal | None:
         """Who asks, as `auth` says; None refuses, unless there is no `auth`."""
         if self._auth is None:
             return None
@@ -116,7 +116,7 @@ class Access:
         return principal.expires_at is not None and principal.expires_at <= self._clock.now()
 
     async def _ask_hook(
-        self, request: HTTPConnection, route: Route, principal: Principal | None
+        self, request: HTTPConnection, route: AgentRoute, principal: Principal | None
     ) -> Verdict:
         plain = isinstance(request, Request)
         hook = self._before_request if plain else self._before_connect

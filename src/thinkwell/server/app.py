@@ -20,7 +20,7 @@ from thinkwell.core.limits import Limits
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.host.stub import AgentStub
-from thinkwell.server.asgi import Call, Receive, Scope, Send, local_path
+from thinkwell.server.asgi import AsgiCall, Receive, Scope, Send, local_path
 from thinkwell.server.guard import LOCAL_HOSTS
 from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
 from thinkwell.server.routing import match_route
@@ -212,7 +212,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request, one WebSocket, or the server's lifespan."""
-        call = Call(scope, receive, send)
+        call = AsgiCall(scope, receive, send)
         if scope["type"] == "lifespan":
             await self._lifespan(call)
             return
@@ -272,7 +272,7 @@ class App:
             return LOCAL_HOSTS
         return _collection("allowed_hosts", self.allowed_hosts)
 
-    async def _lifespan(self, call: Call) -> None:
+    async def _lifespan(self, call: AsgiCall) -> None:
         await call.receive()
         try:
             await self.start()
@@ -285,7 +285,7 @@ class App:
         await call.send({"type": "lifespan.shutdown.complete"})
 
 
-async def _unavailable(call: Call) -> None:
+async def _unavailable(call: AsgiCall) -> None:
     """The app is stopped, or could not start."""
     from thinkwell.server.answers import text_response
     from thinkwell.server.websocket import refuse

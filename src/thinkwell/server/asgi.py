@@ -15,7 +15,7 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 AsgiApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Call(NamedTuple):
+class AsgiCall(NamedTuple):
     """The three things an ASGI server hands in for one request or socket."""
 
     scope: Scope

@@ -17,7 +17,7 @@ from thinkwell.server.guests import Guests
 from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
 from thinkwell.server.meter import Meter
 from thinkwell.server.pages import Page
-from thinkwell.server.routing import Route
+from thinkwell.server.routing import AgentRoute
 from thinkwell.wire.http import HttpRequest
 
 CORS: Mapping[str, str] = {
@@ -75,7 +75,7 @@ def address_of(request: HTTPConnection) -> str | None:
 
 
 def agent_request(
-    request: HTTPConnection, route: Route, principal: Principal | None, body: bytes = b""
+    request: HTTPConnection, route: AgentRoute, principal: Principal | None, body: bytes = b""
 ) -> HttpRequest:
     """A request as it crosses to the host."""
     return HttpRequest(

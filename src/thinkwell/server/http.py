@@ -25,13 +25,13 @@ from thinkwell.core.tasks import CutOffError
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
 from thinkwell.server.answers import text_response
-from thinkwell.server.asgi import Call, header_pairs, local_path
+from thinkwell.server.asgi import AsgiCall, header_pairs, local_path
 from thinkwell.server.edge import Edge, address_of, agent_request
 from thinkwell.server.guests import Guest
 from thinkwell.server.own_pages import answer_own
 from thinkwell.server.patience import patient
 from thinkwell.server.quota import refuse_message, refuse_name, refuse_new_agent
-from thinkwell.server.routing import NotOurs, Route, RouteMatch, UnknownChild, UnknownClass
+from thinkwell.server.routing import AgentRoute, NotOurs, RouteMatch, UnknownChild, UnknownClass
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
 
 log = logging.getLogger("thinkwell.server")
@@ -46,7 +46,7 @@ MOST_DIGITS = 18
 """Of a length that is worth reading."""
 
 
-async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
+async def serve_http(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
     """Answer one HTTP request."""
     request = Request(call.scope, call.receive)
     try:
@@ -63,11 +63,11 @@ async def serve_http(edge: Edge, match: RouteMatch, call: Call) -> None:
     except Exception:
         log.exception("a request failed", extra={"path": call.scope["path"]})
         response = text_response(500, "Internal Server Error")
-    if edge.cors is not None and isinstance(match, Route):
+    if edge.cors is not None and isinstance(match, AgentRoute):
         response.headers.update(edge.cors)
     try:
         send = patient(call.send, edge.meter.limits.read_seconds)
-        await _send_unless_stopped(edge, response, Call(call.scope, call.receive, send))
+        await _send_unless_stopped(edge, response, AsgiCall(call.scope, call.receive, send))
     except (ClientDisconnect, HostClosedError):
         log.debug("a stream was cut", extra={"path": call.scope["path"]})
     except Exception:  # it has begun: all that is left is to cut it
@@ -86,7 +86,7 @@ async def _answer_unless_stopped(edge: Edge, match: RouteMatch, request: Request
         return text_response(503, "Service Unavailable", RETRY_LATER)
 
 
-async def _send_unless_stopped(edge: Edge, response: Response, call: Call) -> None:
+async def _send_unless_stopped(edge: Edge, response: Response, call: AsgiCall) -> None:
     """Send the answer. A stream that a stop cuts ends as one: its turn goes on later."""
     try:
         await response(call.scope, call.receive, call.send)
@@ -110,11 +110,11 @@ async def _answer(edge: Edge, match: RouteMatch, request: Request) -> Response:
         host = request.headers.get("host", "")
         text = f"The host {host!r} is not served here. Name it in App(allowed_hosts=[...])."
         return text_response(400, text)
-    own = None if isinstance(match, Route) else await answer_own(edge, path, request)
+    own = None if isinstance(match, AgentRoute) else await answer_own(edge, path, request)
     if own is not None:
         return own
     match match:
-        case Route():
+        case AgentRoute():
             return await _serve_agent(edge, match, request)
         case UnknownClass():
             return text_response(400, "Invalid request")
@@ -124,7 +124,7 @@ async def _answer(edge: Edge, match: RouteMatch, request: Request) -> Response:
             return text_response(404, "Not found")
 
 
-async def _serve_agent(edge: Edge, route: Route, request: Request) -> Response:
+async def _serve_agent(edge: Edge, route: AgentRoute, request: Request) -> Response:
     if edge.cors is not None and request.method == "OPTIONS":
         return Response()
     if request.method not in SAFE_METHODS and not edge.may_write(request.scope):

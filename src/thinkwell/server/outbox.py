@@ -1,6 +1,6 @@
 """Frames waiting for one socket.
 
-An outbox is the `FrameSink` the host gets: it never blocks and never raises. `write` is the body
+An outbox is the `Sink` the host gets: it never blocks and never raises. `write` is the body
 of the connection's writer task. A client that cannot keep up is cut off instead of filling the
 memory; its agent goes on and the client resumes from the journal when it reconnects.
 

@@ -21,13 +21,13 @@ from starlette.responses import JSONResponse, Response
 
 from thinkwell import __version__
 from thinkwell.core.limits import payer_of
-from thinkwell.host.client import Conversation
+from thinkwell.host.client import ConversationEntry
 from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import Message, mount_path
 from thinkwell.server.edge import Edge, address_of
 from thinkwell.server.openapi import describe
 from thinkwell.server.quota import refuse_message
-from thinkwell.server.routing import Route
+from thinkwell.server.routing import AgentRoute
 
 MOST_CONVERSATIONS = 200
 MOST_REFUSALS = 500
@@ -91,14 +91,14 @@ async def _conversations(edge: Edge, request: Request) -> Response:
     )
 
 
-async def _readable(edge: Edge, request: Request, class_name: str) -> list[Conversation]:
+async def _readable(edge: Edge, request: Request, class_name: str) -> list[ConversationEntry]:
     """The latest conversations that whoever asks may read."""
-    admitted: list[Conversation] = []
+    admitted: list[ConversationEntry] = []
     refused = 0
     for offset in count(0, MOST_CONVERSATIONS):
         found = await edge.host.conversations(class_name, MOST_CONVERSATIONS, offset)
         for one in found:
-            route = Route(class_name, one.name, "get-messages")
+            route = AgentRoute(class_name, one.name, "get-messages")
             if await edge.access.sees(_reading(edge, request, route), route):
                 admitted.append(one)
             elif (refused := refused + 1) >= MOST_REFUSALS:
@@ -108,7 +108,7 @@ async def _readable(edge: Edge, request: Request, class_name: str) -> list[Conve
     return admitted[:MOST_CONVERSATIONS]
 
 
-def _reading(edge: Edge, request: Request, route: Route) -> Request:
+def _reading(edge: Edge, request: Request, route: AgentRoute) -> Request:
     """The same visitor asking for one conversation: hooks may look at the path."""
     scope, prefix = request.scope, edge.page.settings["prefix"]
     local = "/".join(part for part in (prefix, route.class_name, route.name, route.tail) if part)

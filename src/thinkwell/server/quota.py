@@ -9,7 +9,7 @@ import msgspec
 
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.edge import Edge
-from thinkwell.server.routing import Route
+from thinkwell.server.routing import AgentRoute
 
 
 class TooMuch(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class TooMuch(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
-def refuse_name(edge: Edge, route: Route) -> TooMuch | None:
+def refuse_name(edge: Edge, route: AgentRoute) -> TooMuch | None:
     """An agent's name may be too long."""
     most = edge.meter.limits.name_length
     if most is None or len(route.name) <= most:
@@ -33,7 +33,7 @@ def refuse_message(edge: Edge, payer: str | None) -> TooMuch | None:
     return _later(edge.meter.messages.take(payer), "Too many requests.")
 
 
-async def refuse_new_agent(edge: Edge, route: Route, payer: str | None) -> TooMuch | None:
+async def refuse_new_agent(edge: Edge, route: AgentRoute, payer: str | None) -> TooMuch | None:
     """Somebody may ask for too many agents that do not exist yet."""
     if payer is None or await edge.host.exists(AgentAddress(route.class_name, route.name)):
         return None

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import msgspec
 
 
-class Route(msgspec.Struct, frozen=True):
+class AgentRoute(msgspec.Struct, frozen=True):
     """An agent's address; `tail` is what follows it, without slashes at its ends."""
 
     class_name: str
@@ -32,7 +32,7 @@ class UnknownChild(msgspec.Struct, frozen=True):
     """A sub-agent of a class that is not there: 404, never the parent (D10)."""
 
 
-RouteMatch: TypeAlias = Route | NotOurs | UnknownClass | UnknownChild
+RouteMatch: TypeAlias = AgentRoute | NotOurs | UnknownClass | UnknownChild
 
 
 def match_route(path: str, *, prefix: str, knows: Callable[[str], bool]) -> RouteMatch:
@@ -47,7 +47,7 @@ def match_route(path: str, *, prefix: str, knows: Callable[[str], bool]) -> Rout
         return UnknownClass()
     if tail[:1] == ["sub"] and len(tail) >= 3:
         return UnknownChild()
-    return Route(class_name, name, "/".join(tail))
+    return AgentRoute(class_name, name, "/".join(tail))
 
 
 def split_path(path: str) -> list[str]:

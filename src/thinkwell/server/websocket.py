@@ -32,15 +32,15 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps
 from thinkwell.core.limits import payer_of
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.host.client import AgentAddress, Connection
+from thinkwell.host.client import AgentAddress, EdgeConnection
 from thinkwell.server.access import Admitted, Denied
 from thinkwell.server.answers import text_response
-from thinkwell.server.asgi import Call, Send
+from thinkwell.server.asgi import AsgiCall, Send
 from thinkwell.server.edge import Edge, address_of, agent_request
 from thinkwell.server.guests import Guest
 from thinkwell.server.outbox import ABORT, EXTENSION, PAUSE, Outbox
 from thinkwell.server.quota import refuse_name, refuse_new_agent
-from thinkwell.server.routing import Route, RouteMatch, UnknownClass
+from thinkwell.server.routing import AgentRoute, RouteMatch, UnknownClass
 
 log = logging.getLogger("thinkwell.server")
 
@@ -54,7 +54,7 @@ FAREWELL_TIMEOUT = 1.0
 """Seconds a client that is cut off gets to hear of it."""
 
 
-async def serve_websocket(edge: Edge, match: RouteMatch, call: Call) -> None:
+async def serve_websocket(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
     """Serve one socket until it is gone."""
     await call.receive()  # websocket.connect
     request = HTTPConnection(call.scope)
@@ -64,7 +64,7 @@ async def serve_websocket(edge: Edge, match: RouteMatch, call: Call) -> None:
         await refuse(call, 403, "Origin not allowed")
     elif isinstance(match, UnknownClass):
         await refuse(call, 400, "Invalid request")
-    elif not isinstance(match, Route):
+    elif not isinstance(match, AgentRoute):
         await refuse(call, 404, "Not found")
     elif request.query_params.get("__agents_transport") == "capnweb":
         await refuse(call, 400, "Unsupported transport")
@@ -72,12 +72,12 @@ async def serve_websocket(edge: Edge, match: RouteMatch, call: Call) -> None:
         await _serve_agent(edge, match, request, call)
 
 
-async def refuse(call: Call, status: int, text: str) -> None:
+async def refuse(call: AsgiCall, status: int, text: str) -> None:
     """Answer an upgrade with an HTTP error instead of a socket."""
     await _refuse_with(call, text_response(status, text))
 
 
-async def _refuse_with(call: Call, response: Response) -> None:
+async def _refuse_with(call: AsgiCall, response: Response) -> None:
     body = bytes(getattr(response, "body", b""))
     if "websocket.http.response" not in call.scope.get("extensions", {}):
         reason = body.decode("utf-8", "replace")[:LONGEST_REASON]
@@ -88,7 +88,9 @@ async def _refuse_with(call: Call, response: Response) -> None:
     await call.send({"type": "websocket.http.response.body", "body": body})
 
 
-async def _serve_agent(edge: Edge, route: Route, request: HTTPConnection, call: Call) -> None:
+async def _serve_agent(
+    edge: Edge, route: AgentRoute, request: HTTPConnection, call: AsgiCall
+) -> None:
     too_long = refuse_name(edge, route)
     if too_long is not None:
         await _accept_and_close(call.send, REFUSED + too_long.status, too_long.text)
@@ -113,7 +115,9 @@ async def _serve_agent(edge: Edge, route: Route, request: HTTPConnection, call: 
             await _take_in(edge, route, verdict, call, since=since)
 
 
-async def _take_in(edge: Edge, route: Route, admitted: Admitted, call: Call, *, since: int) -> None:
+async def _take_in(
+    edge: Edge, route: AgentRoute, admitted: Admitted, call: AsgiCall, *, since: int
+) -> None:
     """Open the socket, unless its client has its share already."""
     request = admitted.request
     payer = payer_of(admitted.principal, address_of(request))
@@ -133,7 +137,9 @@ async def _take_in(edge: Edge, route: Route, admitted: Admitted, call: Call, *, 
             await _open(edge, route, admitted, call, guest=guest)
 
 
-async def _open(edge: Edge, route: Route, admitted: Admitted, call: Call, *, guest: Guest) -> None:
+async def _open(
+    edge: Edge, route: AgentRoute, admitted: Admitted, call: AsgiCall, *, guest: Guest
+) -> None:
     send = call.send
     await send({"type": "websocket.accept"})
     outbox, tasks = Outbox(), TaskOwner("socket")
@@ -198,7 +204,7 @@ async def _report(error: Exception, send: Send) -> None:
 
 
 async def _read(
-    connection: Connection, call: Call, limit: int, may_speak: Callable[[], Awaitable[bool]]
+    connection: EdgeConnection, call: AsgiCall, limit: int, may_speak: Callable[[], Awaitable[bool]]
 ) -> None:
     code, reason = 1006, ""
     try:
@@ -227,24 +233,24 @@ def _is_too_big(data: str | bytes, limit: int) -> bool:
     return len(data) * 4 > limit and len(data.encode()) > limit
 
 
-async def _write(outbox: Outbox, call: Call) -> None:
+async def _write(outbox: Outbox, call: AsgiCall) -> None:
     # ASGI servers raise an OSError when the client has gone; the reader hears of it as well.
     with suppress(OSError):
         can = call.scope.get("extensions", {})
         await outbox.write(call.send, joined=EXTENSION in can, pauses=PAUSE in can)
 
 
-async def _show_out(call: Call, guest: Guest) -> None:
+async def _show_out(call: AsgiCall, guest: Guest) -> None:
     log.info("a client is disconnected, because auth does not know it any more")
     await _farewell(call, guest.code, "Unauthorized")
 
 
-async def _cut_off(call: Call) -> None:
+async def _cut_off(call: AsgiCall) -> None:
     log.warning("a client was too slow and is disconnected")
     await _farewell(call, TRY_AGAIN_LATER, "too slow")
 
 
-async def _farewell(call: Call, code: int, reason: str) -> None:
+async def _farewell(call: AsgiCall, code: int, reason: str) -> None:
     try:
         async with asyncio.timeout(FAREWELL_TIMEOUT):
             await _close(call.send, code, reason)

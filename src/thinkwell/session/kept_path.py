@@ -34,7 +34,7 @@ REMEMBERED = 512
 _epochs = count(1)
 
 
-class Tail(msgspec.Struct, frozen=True):
+class PathEnd(msgspec.Struct, frozen=True):
     """The end of a path: what comes behind the message `after` (None: everything)."""
 
     after: str | None
@@ -100,7 +100,7 @@ class KeptPath:
         """Whether a message is on the path."""
         return message_id in self._place
 
-    def since(self, version: int) -> Tail | None:
+    def since(self, version: int) -> PathEnd | None:
         """What is new since a version; None if that is too much, or not known any more."""
         first = len(self._ids)
         reached = version >= self.version
@@ -113,7 +113,7 @@ class KeptPath:
         if not reached or first < self._newest_from:
             return None
         after = self._ids[first - 1] if first else None
-        return Tail(after, self._newest[first - self._newest_from :])
+        return PathEnd(after, self._newest[first - self._newest_from :])
 
     # Writes
 

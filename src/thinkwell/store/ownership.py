@@ -16,7 +16,7 @@ from thinkwell.store.base import Reader, Store, Transaction
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class OwnedAgent:
     """What a host learns when it takes an agent."""
 
     epoch: int
@@ -27,7 +27,7 @@ class Claim:
     """The agent's stored state as JSON text, if it has one."""
 
 
-async def claim(store: Store, agent_id: str, *, cls: str, name: str, now: float) -> Claim:
+async def claim(store: Store, agent_id: str, *, cls: str, name: str, now: float) -> OwnedAgent:
     """Take the agent, creating its row if this is the first time. Earlier claims lose."""
     async with store.transaction() as tx:
         row = await tx.fetch_one(
@@ -35,17 +35,19 @@ async def claim(store: Store, agent_id: str, *, cls: str, name: str, now: float)
         )
     if row is None:
         raise StoreError(f"Claiming agent {agent_id!r} returned nothing.")
-    return Claim(epoch=row["epoch"], generation=row["generation"], state=row["state"])
+    return OwnedAgent(epoch=row["epoch"], generation=row["generation"], state=row["state"])
 
 
 UNBORN = 0
 """The epoch of whoever looks at an agent that has no row yet."""
 
 
-async def claim_if_there(store: Store, agent_id: str, *, cls: str, name: str, now: float) -> Claim:
+async def claim_if_there(
+    store: Store, agent_id: str, *, cls: str, name: str, now: float
+) -> OwnedAgent:
     """Take the agent if it has a row. Otherwise it gets one with its first write (`bear`)."""
     if await store.fetch_one("agent_epoch", {"id": agent_id}) is None:
-        return Claim(epoch=UNBORN, generation=0, state=None)
+        return OwnedAgent(epoch=UNBORN, generation=0, state=None)
     return await claim(store, agent_id, cls=cls, name=name, now=now)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.messages.visible import visible_text
-from thinkwell.session.kept_path import KeptPath, Tail
+from thinkwell.session.kept_path import KeptPath, PathEnd
 from thinkwell.session.session import Session
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.run.running import RunningTurn
@@ -27,7 +27,7 @@ class Transcript(msgspec.Struct, frozen=True):
     """The older messages of a long conversation: JSON texts, each with a comma behind it."""
     version: int = 0
     """The version of the stored path in it."""
-    since: Callable[[int], Tail | None] = lambda _: None
+    since: Callable[[int], PathEnd | None] = lambda _: None
     """What is new since an older version; None if only the whole will do."""
 
     def frame(self, *, connect: bool = False) -> Frame:
@@ -66,9 +66,9 @@ async def encoded_transcript(
     if kept.last in waiting:  # a stored answer goes on growing
         newest = newest[:-1]
 
-    def since(version: int) -> Tail | None:
+    def since(version: int) -> PathEnd | None:
         tail = kept.since(version)
-        return None if tail is None else Tail(tail.after, [*tail.messages, *behind])
+        return None if tail is None else PathEnd(tail.after, [*tail.messages, *behind])
 
     return Transcript(
         messages=[*newest, *behind],

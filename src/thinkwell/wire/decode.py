@@ -28,6 +28,7 @@ from thinkwell.wire.frames import (
     ChatClear,
     ChatRequest,
     ClientMessages,
+    ClientToolResult,
     Frame,
     NotProtocol,
     ResumeAck,
@@ -35,7 +36,6 @@ from thinkwell.wire.frames import (
     RpcCall,
     StateUpdate,
     ToolApproval,
-    ToolResult,
 )
 
 log = logging.getLogger("thinkwell.wire")
@@ -149,7 +149,7 @@ def _tool_result(frame: dict[str, Any]) -> Frame | None:
     call_id, tools = frame.get("toolCallId"), frame.get("clientTools")
     if not isinstance(call_id, str):
         return None
-    return ToolResult(
+    return ClientToolResult(
         tool_call_id=call_id,
         tool_name=_text(frame, "toolName") or "",
         output=frame.get("output"),

@@ -59,7 +59,7 @@ class ResumeAck(msgspec.Struct, frozen=True):
     id: str
 
 
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
+class ClientToolResult(msgspec.Struct, frozen=True, kw_only=True):
     """C9: a client has run one of its tools."""
 
     tool_call_id: str
@@ -133,7 +133,7 @@ Frame: TypeAlias = (
     | ClientMessages
     | ResumeRequest
     | ResumeAck
-    | ToolResult
+    | ClientToolResult
     | ToolApproval
     | StateUpdate
     | RpcCall

@@ -35,7 +35,7 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a defect
         self.headers = headers or {}
 
 
-class Visit(msgspec.Struct, frozen=True):
+class AgentRequest(msgspec.Struct, frozen=True):
     """A request for one of the agent's own routes, and what its sender may do."""
 
     request: HttpRequest

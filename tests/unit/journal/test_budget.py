@@ -14,8 +14,8 @@ from thinkwell.journal.budget import (
     BETWEEN,
     DEATHS,
     MODEL,
-    Found,
     Incident,
+    Remains,
     Spent,
     Verdict,
     after_death,
@@ -48,7 +48,7 @@ class Life:
             self.incident = msgspec.structs.replace(self.incident, places=places)
         self.progress += said
         running = [place for place in places if place.startswith("tool:")]
-        found = Found(progress=self.progress, running=running, settled=settled)
+        found = Remains(progress=self.progress, running=running, settled=settled)
         self._go_on(after_death(self.incident, found, max_attempts=self.max_attempts, now=5.0))
 
     def stops(self) -> None:
@@ -227,14 +227,14 @@ def test_an_attempt_of_the_same_life_is_not_another_life():
 
 
 def test_a_death_after_progress_is_remembered_where_it_may_come_again():
-    incident, found = Incident(places=(TOOL,)), Found(progress=1)
+    incident, found = Incident(places=(TOOL,)), Remains(progress=1)
     verdict = after_death(incident, found, max_attempts=MANY, now=5.0)
     assert isinstance(verdict, Incident)
     assert (verdict.since, verdict.barren, dict(verdict.deaths)) == (5.0, 0, {TOOL: 1})
 
 
 def test_a_model_call_that_brought_text_is_not_held_against_the_turn():
-    incident, found = Incident(places=(MODEL,), since=1.0), Found(progress=1)
+    incident, found = Incident(places=(MODEL,), since=1.0), Remains(progress=1)
     verdict = after_death(incident, found, max_attempts=MANY, now=5.0)
     assert isinstance(verdict, Incident)
     assert verdict.since is None

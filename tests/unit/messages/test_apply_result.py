@@ -14,7 +14,7 @@ from thinkwell.messages.apply_result import (
     apply_tool_result,
     find_call,
 )
-from thinkwell.wire.frames import ToolApproval, ToolResult
+from thinkwell.wire.frames import ClientToolResult, ToolApproval
 
 TRACES = Path(__file__).parents[2] / "wire" / "traces"
 CLOSED = [
@@ -154,7 +154,7 @@ def recorded(name):
 )
 def test_an_answer_does_to_the_message_what_it_did_in_the_reference(name):
     stored, frame, updated = recorded(name)
-    assert isinstance(frame, ToolResult | ToolApproval)
+    assert isinstance(frame, ClientToolResult | ToolApproval)
     found = find_call(stored, frame.tool_call_id)
     assert found is not None
     if isinstance(frame, ToolApproval):

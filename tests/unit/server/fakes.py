@@ -7,9 +7,10 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from thinkwell.host.client import AgentAddress, Conversation, FrameSink
+from thinkwell.host.client import AgentAddress, ConversationEntry
+from thinkwell.live.watchers import Sink
 from thinkwell.server.access import Access
-from thinkwell.server.asgi import Call, Message
+from thinkwell.server.asgi import AsgiCall, Message
 from thinkwell.server.edge import Edge
 from thinkwell.server.pages import Page
 from thinkwell.wire.http import HttpRequest, HttpResponse
@@ -36,11 +37,11 @@ class FakeHost:
         self.opened: list[tuple[AgentAddress, str]] = []
         self.requests: list[HttpRequest] = []
         self.calls: list[tuple[AgentAddress, str, tuple[Any, ...], dict[str, Any]]] = []
-        self.sink: FrameSink | None = None
+        self.sink: Sink | None = None
         self.greeting: list[str] = []
         self.failure: Exception | None = None
         self.answer = HttpResponse(body=b"[]", content_type="application/json")
-        self.talked_to: list[Conversation] = []
+        self.talked_to: list[ConversationEntry] = []
         self.unready: str | None = None
 
     def knows(self, class_name: str) -> bool:
@@ -53,7 +54,7 @@ class FakeHost:
         return True
 
     async def open_connection(
-        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: FrameSink
+        self, address: AgentAddress, connection_id: str, request: HttpRequest, sink: Sink
     ) -> FakeConnection:
         if self.failure is not None:
             raise self.failure
@@ -71,7 +72,7 @@ class FakeHost:
 
     async def conversations(
         self, class_name: str, limit: int, offset: int = 0
-    ) -> Sequence[Conversation]:
+    ) -> Sequence[ConversationEntry]:
         return self.talked_to[offset : offset + limit]
 
     async def call(
@@ -128,8 +129,8 @@ class AsgiClient:
             self.push({"type": "http.request", "body": body, "more_body": False})
 
     @property
-    def call(self) -> Call:
-        return Call(self.scope, self._inbox.get, self._send)
+    def call(self) -> AsgiCall:
+        return AsgiCall(self.scope, self._inbox.get, self._send)
 
     def push(self, message: Message) -> None:
         self._inbox.put_nowait(message)

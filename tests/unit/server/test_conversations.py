@@ -11,19 +11,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge
-from thinkwell.host.client import Conversation
+from thinkwell.host.client import ConversationEntry
 from thinkwell.server.access import Access
 from thinkwell.server.asgi import local_path
 from thinkwell.server.http import serve_http
 from thinkwell.server.own_pages import MOST_CONVERSATIONS, MOST_REFUSALS
-from thinkwell.server.routing import NotOurs, Route
+from thinkwell.server.routing import AgentRoute, NotOurs
 
 PATH = "/_thinkwell/conversations"
 
 
 def talked_to(*names: str) -> FakeHost:
     host = FakeHost()
-    host.talked_to = [Conversation(name=name, title=name.upper(), updated_at=1.5) for name in names]
+    host.talked_to = [
+        ConversationEntry(name=name, title=name.upper(), updated_at=1.5) for name in names
+    ]
     return host
 
 
@@ -39,7 +41,7 @@ async def names(host: FakeHost, access: Access, **options: str) -> Sequence[str]
     return [one["name"] for one in await listed(host, access, **options)]
 
 
-def own(_: Any, route: Route) -> str | None:
+def own(_: Any, route: AgentRoute) -> str | None:
     """Everybody's own begin with `mine`."""
     return "me" if route.name.startswith("mine") else None
 
@@ -66,7 +68,7 @@ async def test_ones_own_are_found_behind_many_of_others():
 async def test_only_the_latest_are_shown_and_nobody_looks_for_ever():
     asked: list[str] = []
 
-    def auth(_: Any, route: Route) -> str | None:
+    def auth(_: Any, route: AgentRoute) -> str | None:
         asked.append(route.name)
         return own(_, route)
 
@@ -82,7 +84,7 @@ async def test_only_the_latest_are_shown_and_nobody_looks_for_ever():
 async def test_a_hook_that_refuses_a_conversation_hides_it():
     """1.3.2: an app whose only check is `on_before_request` shows no titles either"""
 
-    async def look(request: Request, route: Route) -> Response | None:
+    async def look(request: Request, route: AgentRoute) -> Response | None:
         assert await request.body() == b""
         return None if request.headers.get("x-user") == route.name else Response("no", 403)
 
@@ -94,7 +96,7 @@ async def test_a_hook_that_refuses_a_conversation_hides_it():
 async def test_a_hook_sees_the_path_of_the_conversation_and_who_asks(mounted_at: str):
     seen: list[Any] = []
 
-    def look(request: Request, route: Route) -> None:
+    def look(request: Request, route: AgentRoute) -> None:
         seen.append((request.scope["path"], local_path(request.scope)))
         seen.append((request.query_params["token"], route.tail, request.state.principal.id))
 

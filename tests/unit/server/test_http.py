@@ -16,13 +16,13 @@ from tests.unit.server.fakes import AsgiClient, FakeHost, make_edge, running
 from thinkwell.core.errors import NOT_STORED, HostClosedError, StoreUnavailableError
 from thinkwell.core.limits import Limits
 from thinkwell.core.principal import Principal
-from thinkwell.host.client import Conversation
+from thinkwell.host.client import ConversationEntry
 from thinkwell.server.access import Access
 from thinkwell.server.asgi import local_path
 from thinkwell.server.edge import CORS
 from thinkwell.server.http import serve_http
 from thinkwell.server.meter import Meter
-from thinkwell.server.routing import Route, match_route
+from thinkwell.server.routing import AgentRoute, match_route
 from thinkwell.wire.http import HttpResponse
 
 AGENT = "/agents/chat-agent/a"
@@ -151,7 +151,9 @@ class TestStream:
 
         host, client = FakeHost(), AsgiClient("http", AGENT)
         host.answer = HttpResponse(stream=pieces())
-        async with running(serve_http(make_edge(host), Route("chat-agent", "a", ""), client.call)):
+        async with running(
+            serve_http(make_edge(host), AgentRoute("chat-agent", "a", ""), client.call)
+        ):
             assert (await client.response())[:2] == (200, b"a")
             client.push({"type": "http.disconnect"})
             await closed.wait()
@@ -186,7 +188,9 @@ class TestOwnRoutes:
 
     async def test_a_list_counts_as_a_message_and_asks_auth_only_so_often(self):
         host, asked = FakeHost(), 0
-        host.talked_to = [Conversation(name=str(n), title="", updated_at=0.0) for n in range(1000)]
+        host.talked_to = [
+            ConversationEntry(name=str(n), title="", updated_at=0.0) for n in range(1000)
+        ]
 
         def nobody(request: Any, route: Any) -> None:
             nonlocal asked
@@ -290,7 +294,7 @@ class TestAccess:
         assert host.requests[0].principal == expected
 
     async def test_auth_may_be_async_and_sees_the_request_and_the_route(self):
-        async def auth(request: Any, route: Route) -> str:
+        async def auth(request: Any, route: AgentRoute) -> str:
             return f"{request.headers['x-user']} at {route.class_name}/{route.name}"
 
         host = FakeHost()
@@ -327,7 +331,7 @@ class TestBeforeRequest:
     async def test_nothing_lets_it_pass_and_it_knows_who_asks(self):
         seen = []
 
-        def look(request: Request, route: Route) -> None:
+        def look(request: Request, route: AgentRoute) -> None:
             seen.append((request.state.principal.id, route.tail))
 
         host = FakeHost()
@@ -343,7 +347,7 @@ class TestBeforeRequest:
         assert host.requests == []
 
     async def test_a_request_takes_its_place(self):
-        def look(request: Request, route: Route) -> Request:
+        def look(request: Request, route: AgentRoute) -> Request:
             headers = [*request.scope["headers"], (b"x-tenant", b"7")]
             return Request({**request.scope, "headers": headers}, request.receive)
 
@@ -353,7 +357,7 @@ class TestBeforeRequest:
         assert host.requests[0].body == b"kept"
 
     async def test_it_may_read_the_body_too(self):
-        async def look(request: Request, route: Route) -> None:
+        async def look(request: Request, route: AgentRoute) -> None:
             assert await request.body() == b"hello"
 
         host = FakeHost()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from thinkwell.server.routing import (
+    AgentRoute,
     NotOurs,
-    Route,
     RouteMatch,
     UnknownChild,
     UnknownClass,
@@ -29,15 +29,15 @@ def match(path: str, prefix: str = "agents") -> RouteMatch:
     ],
 )
 def test_class_and_name_come_first_and_the_rest_is_the_agents(path: str, tail: str):
-    assert match(path) == Route("chat-agent", "alice", tail)
+    assert match(path) == AgentRoute("chat-agent", "alice", tail)
 
 
 def test_the_name_stays_percent_encoded():
-    assert match("/agents/chat-agent/a%20b%2Fc") == Route("chat-agent", "a%20b%2Fc", "")
+    assert match("/agents/chat-agent/a%20b%2Fc") == AgentRoute("chat-agent", "a%20b%2Fc", "")
 
 
 def test_a_prefix_may_have_several_segments():
-    assert match("/api/v1/chat-agent/x", "api/v1") == Route("chat-agent", "x", "")
+    assert match("/api/v1/chat-agent/x", "api/v1") == AgentRoute("chat-agent", "x", "")
 
 
 @pytest.mark.parametrize("path", ["/", "/agents", "/agents/chat-agent", "/other/chat-agent/x"])

@@ -21,10 +21,10 @@ from thinkwell.core.principal import Principal
 from thinkwell.host.client import AgentAddress
 from thinkwell.server import outbox
 from thinkwell.server.access import Access
-from thinkwell.server.routing import Route
+from thinkwell.server.routing import AgentRoute
 from thinkwell.server.websocket import serve_websocket
 
-ROUTE = Route("chat-agent", "alice", "")
+ROUTE = AgentRoute("chat-agent", "alice", "")
 
 
 @pytest.fixture
@@ -169,19 +169,19 @@ class TestAccess:
         assert host.opened == []
 
     async def test_an_http_exception_closes_with_4000_plus_its_status(self, host: FakeHost):
-        def auth(request: HTTPConnection, route: Route) -> str:
+        def auth(request: HTTPConnection, route: AgentRoute) -> str:
             raise HTTPException(403, "Not yours")
 
         assert await closed_with(host, auth=auth) == (4403, "Not yours")
 
     async def test_a_websocket_exception_closes_as_it_says(self, host: FakeHost):
-        def look(request: HTTPConnection, route: Route) -> None:
+        def look(request: HTTPConnection, route: AgentRoute) -> None:
             raise WebSocketException(1008, "too many")
 
         assert await closed_with(host, before_connect=look) == (1008, "too many")
 
     async def test_an_auth_that_breaks_lets_nobody_in_and_says_nothing(self, host: FakeHost):
-        def auth(request: HTTPConnection, route: Route) -> str:
+        def auth(request: HTTPConnection, route: AgentRoute) -> str:
             raise RuntimeError("secret")
 
         assert (await closed_with(host, auth=auth))[0] == 1011
@@ -194,7 +194,7 @@ class TestAccess:
         assert (await client.response())[:2] == (429, b"later")
 
     async def test_a_request_of_the_hook_takes_the_place_of_the_real_one(self, host: FakeHost):
-        def look(request: HTTPConnection, route: Route) -> HTTPConnection:
+        def look(request: HTTPConnection, route: AgentRoute) -> HTTPConnection:
             assert request.state.principal.id == "ann"
             return HTTPConnection({**request.scope, "query_string": b"_pk=other&room=7"})
 

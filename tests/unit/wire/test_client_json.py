@@ -32,8 +32,8 @@ from thinkwell.wire.frames import (
     BadChatRequest,
     BadState,
     ChatRequest,
+    ClientToolResult,
     NotProtocol,
-    ToolResult,
 )
 
 
@@ -169,7 +169,7 @@ class TestRefusedBeforeItIsParsed:
         assert isinstance(state, BadState)
         assert isinstance(call, BadCall)
         assert call.id == "c1"
-        assert isinstance(result, ToolResult)
+        assert isinstance(result, ClientToolResult)
         assert (result.tool_call_id, result.state) == ("t1", "output-error")
         assert "too large" in (result.error_text or "")
 

@@ -17,13 +17,13 @@ from thinkwell.wire.frames import (
     ChatClear,
     ChatRequest,
     ClientMessages,
+    ClientToolResult,
     NotProtocol,
     ResumeAck,
     ResumeRequest,
     RpcCall,
     StateUpdate,
     ToolApproval,
-    ToolResult,
 )
 
 USER = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}
@@ -118,7 +118,7 @@ class TestToolResult:
                     "clientTools": tools,
                 }
             )
-        ) == ToolResult(
+        ) == ClientToolResult(
             tool_call_id="c1",
             tool_name="getLocation",
             output={"city": "Paris"},
@@ -139,7 +139,7 @@ class TestToolResult:
     )
     def test_what_is_missing_or_odd_counts_as_absent(self, fields: dict[str, object]):
         text = json.dumps({"type": "cf_agent_tool_result", "toolCallId": "c1", **fields})
-        assert decode_frame(text) == ToolResult(tool_call_id="c1")
+        assert decode_frame(text) == ClientToolResult(tool_call_id="c1")
 
 
 class TestToolApproval:

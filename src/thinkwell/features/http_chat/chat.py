@@ -36,13 +36,13 @@ from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest, HttpResponse
-from thinkwell.wire.http_body import Refusal, Visit, read_object
+from thinkwell.wire.http_body import AgentRequest, Refusal, read_object
 
 BUSY = "The agent is busy and takes no other message now. Try again when it has answered."
 _OWN_KEYS = frozenset({"id", "messages", "trigger", "messageId", "clientTools"})
 
 
-async def post_chat(turns: Turns, visit: Visit) -> HttpResponse:
+async def post_chat(turns: Turns, visit: AgentRequest) -> HttpResponse:
     """Accept what a client asks for and stream the answer."""
     asker = asker_of(visit, "http-chat")
     asked = await _read(visit.request)
@@ -75,7 +75,7 @@ def _answer_to_go_on_with(asked: ChatRequest) -> UIMessage | None:
     return check_message(last) if check_reference(last).role == "assistant" else None
 
 
-async def stop_chat(turns: Turns, visit: Visit) -> HttpResponse:
+async def stop_chat(turns: Turns, visit: AgentRequest) -> HttpResponse:
     """Stop the turn that runs, or else the one that would run next."""
     line = turns.handles()
     request_id = line[0].record.request_id if line else ""

@@ -40,7 +40,7 @@ from thinkwell.turn.transcript import Transcript
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.client_json import NOT_READ
 from thinkwell.wire.frames import ChatRequest
-from thinkwell.wire.http_body import Visit
+from thinkwell.wire.http_body import AgentRequest
 
 log = logging.getLogger("thinkwell.agent")
 
@@ -66,7 +66,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """What the connection was told to show last."""
 
 
-def asker_of(visit: Visit, trigger: Trigger) -> Asker:
+def asker_of(visit: AgentRequest, trigger: Trigger) -> Asker:
     """Who sends an HTTP request."""
     request = visit.request
     return Asker(

@@ -23,7 +23,7 @@ from thinkwell.core import json
 from thinkwell.hooks.contexts import StopReason
 from thinkwell.journal.boots import was_unplanned
 from thinkwell.journal.budget import (
-    Found,
+    Remains,
     Spent,
     after_death,
     progress_of,
@@ -113,7 +113,7 @@ async def judge_attempts(turn: RunningTurn) -> Spent | None:
     return None
 
 
-def _found(turn: RunningTurn) -> Found:
+def _found(turn: RunningTurn) -> Remains:
     running: list[str] = []
     settled: set[str] = set()
     for part in tool_parts(turn.fold.message):
@@ -123,7 +123,7 @@ def _found(turn: RunningTurn) -> Found:
             settled.add(place)
         elif claimed is not None and not claimed.settled:
             running.append(place)
-    return Found(progress=turn.progress, running=running, settled=frozenset(settled))
+    return Remains(progress=turn.progress, running=running, settled=frozenset(settled))
 
 
 def _progress(turn: RunningTurn, chunks: Sequence[Chunk]) -> int:
