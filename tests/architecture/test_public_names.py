@@ -13,10 +13,11 @@ import pytest
 import thinkwell
 from tests.architecture.support import PACKAGE, ROOT, run_python
 from thinkwell.agent.parity import Parity
+from thinkwell.host.stub import namespaces_of
 
 MOST_NAMES = 45
 MODULES = sorted(thinkwell._MODULES)  # pyright: ignore[reportPrivateUsage]
-MOST_NAMES_OF_THINK = 74
+MOST_NAMES_OF_THINK = 73
 """Without those of the references. Only ever lower."""
 
 REFERENCES = {
@@ -159,7 +160,13 @@ def test_whoever_comes_from_a_reference_finds_each_of_its_names():
 
 def test_every_public_name_of_think_is_documented():
     documented = set(re.findall(r"`@?([A-Za-z_]+)", reference()))
-    assert sorted(public_members(thinkwell.Think) - documented) == []
+    named = public_members(thinkwell.Think) | namespaces_of(thinkwell.Think)
+    assert sorted(named - documented) == []
+
+
+def test_a_namespace_is_made_when_the_agent_wakes():
+    """So the class has no member of that name, and a stub knows it for one."""
+    assert {"jobs", "scopes", "session"} <= namespaces_of(thinkwell.Think)
 
 
 def test_every_method_of_think_has_a_docstring():

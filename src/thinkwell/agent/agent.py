@@ -35,10 +35,14 @@ class Agent:
     agent_class: ClassVar[str] = "agent"
     """The class in kebab case, as in URLs."""
 
+    # Namespaces: the agent gets them when it wakes.
+
+    jobs: Jobs
+    """Durable calls of this agent's methods: now, later, and again after a crash."""
+
     _name: str
     _state: StateBox
     _connections: Connections
-    _jobs: Jobs
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         """Give the class its stable name and check what it defines."""
@@ -50,11 +54,6 @@ class Agent:
     def name(self) -> str:
         """The name of this instance."""
         return self._name
-
-    @property
-    def jobs(self) -> Jobs:
-        """Durable calls of this agent's methods: now, later, and again after a crash."""
-        return self._jobs
 
     # State
 

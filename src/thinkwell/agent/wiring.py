@@ -192,8 +192,7 @@ async def wake(
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
     await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
     agent._state, agent._connections = state, connections  # pyright: ignore[reportPrivateUsage]
-    jobs = _jobs_of(agent, owner, shared)
-    agent._jobs = jobs  # pyright: ignore[reportPrivateUsage]
+    jobs = agent.jobs = _jobs_of(agent, owner, shared)
     chat = None
     if instance is not None:
         turns = Turns(tasks, owned.generation)

@@ -29,11 +29,9 @@ from thinkwell.journal.jobs import (
     retry_job,
 )
 from thinkwell.store.base import Transaction
+from thinkwell.turn.run.limits import limits_of
 
 log = logging.getLogger("thinkwell.jobs")
-
-CANCEL_GRACE = 1.0
-"""Seconds a handler gets to see that it is cancelled before its task is."""
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +96,7 @@ class Attempt:
     async def _call(self) -> Any:
         """What the handler gave, or the error it raised."""
         job, jobs, controller = self._job, self._jobs, self._controller
-        grace = getattr(jobs.agent, "cancel_grace", CANCEL_GRACE)
+        limits = limits_of(getattr(jobs.agent, "time_limits", {}))
         context = jobs.context(job, controller)
         try:
             with controller.signal.future() as stop:
@@ -106,7 +104,7 @@ class Attempt:
                     call_user(f"job {job.name}", self._handler, job.payload, context),
                     name=f"{job.agent_id}:{job.name}",
                     stop=stop,
-                    grace=grace,
+                    grace=limits.grace,
                     owner=self._tools.tasks,
                 )
         except LeftBehindError as error:
