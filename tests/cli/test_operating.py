@@ -120,6 +120,22 @@ class TestTurns:
         assert [call["toolName"] for call in told["calls"]] == ["pure"]
         assert (told["status"], told["attempt"]) == ("completed", 1)
 
+    async def test_one_is_shown_with_what_happened_in_it_and_what_its_model_was_given(
+        self, world: World
+    ):
+        server = await world.start()
+        await ask(server, "talker/one", "q|say:2,pure;say:1", "t1")
+        events = answer(world, "turns", "show", "t1")["events"]
+        assert events[0] == "attempt 1"
+        assert [e.split(",")[0] for e in events if e.startswith("step")][1::2] == [
+            "step 0: tool-calls",
+            "step 1: stop",
+        ]
+        assert any("pure runs" in event for event in events)
+        requests = answer(world, "turns", "show", "t1", "--requests")
+        assert [each["step"] for each in requests] == [0, 1]
+        assert requests[1]["request"]["messages"][-1]["type"] == "tool"
+
     async def test_one_that_runs_is_cancelled(self, world: World):
         world.hold("a")
         server = await world.start()

@@ -139,12 +139,13 @@ def list_turns(store: str, *, as_json: bool, **filters: Any) -> None:
 
 @turns.command()
 @_turn_options
+@click.option("--requests", is_flag=True, help="What its model calls were given, as JSON.")
 @_json_option
-def show(store: str, turn: str, agent: str | None, *, as_json: bool) -> None:
+def show(store: str, turn: str, agent: str | None, *, as_json: bool, requests: bool) -> None:
     """All about one turn: how it ended, its attempts, its tool calls."""
     from thinkwell.cli import operating
 
-    operating.show_turn(store, turn, agent, as_json=as_json)
+    operating.show_turn(store, turn, agent, as_json=as_json, requests=requests)
 
 
 @turns.command()

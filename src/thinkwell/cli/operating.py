@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from thinkwell.cli.asking import ask, ask_to_stop, is_served
+from thinkwell.cli.journals import turn_events, turn_requests
 from thinkwell.cli.tables import Printer, size
 from thinkwell.core import json
 from thinkwell.core.errors import ThinkwellError
@@ -63,7 +64,9 @@ def list_turns(store: str, *, as_json: bool, **filters: Any) -> None:
         printer.note("No turn is parked." if filters["parked"] else "There are no such turns.")
 
 
-def show_turn(store: str, turn: str, agent: str | None, *, as_json: bool) -> None:
+def show_turn(
+    store: str, turn: str, agent: str | None, *, as_json: bool, requests: bool = False
+) -> None:
     """`thinkwell turns show`."""
     with opened(store) as database:
         row = _one_turn(database, turn, agent)
@@ -72,14 +75,32 @@ def show_turn(store: str, turn: str, agent: str | None, *, as_json: bool) -> Non
             found = database.fetch_all("parked_start", of_start)
             row = _with_start({**row, "start_deaths": found[0]["deaths"] if found else None})
         calls = database.fetch_all("calls_with_turn", {"agent": row["agent"], "turn": row["id"]})
-    record = TurnRecord.from_row(row)
-    printer = Printer()
+        record = TurnRecord.from_row(row)
+        printer = Printer()
+        if requests:
+            printer.json(_requests(database, record))
+            return
+        events = turn_events(database, record)
     if as_json:
         incident = json.loads(json.dumps(record.incident))
         about = {"input": record.input, "messageId": record.message_id, "incident": incident}
-        printer.json({**_public(row), **about, "calls": [_camel_case(call) for call in calls]})
+        printer.json(
+            {
+                **_public(row),
+                **about,
+                "calls": [_camel_case(call) for call in calls],
+                "events": events,
+            }
+        )
     else:
-        printer.turn(record, calls)
+        printer.turn(record, calls, events)
+
+
+def _requests(database: ReadOnlySqlite, record: TurnRecord) -> list[dict[str, Any]]:
+    try:
+        return turn_requests(database, record)
+    except ThinkwellError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def retry_turn(store: str, turn: str, agent: str | None) -> None:

@@ -73,7 +73,9 @@ class Printer:
                 error = Text(row["error"], style="dim")
                 self._console.print(Padding(error, (0, 0, 0, 4)))
 
-    def turn(self, record: TurnRecord, calls: Sequence[Mapping[str, Any]]) -> None:
+    def turn(
+        self, record: TurnRecord, calls: Sequence[Mapping[str, Any]], events: Sequence[str]
+    ) -> None:
         """All about one turn."""
         state = status_of(record.status, record.stop_reason)
         facts = self._facts()
@@ -97,6 +99,8 @@ class Printer:
         for call in calls:
             outcome = call["outcome"] or "no result"
             facts.add_row("tool call", f"{call['tool_name']} ({call['call_id']}): {outcome}")
+        for place, event in enumerate(events):
+            facts.add_row("" if place else "journal", Text(event))
         self._console.print(facts)
 
     def agents(self, rows: Sequence[Mapping[str, Any]]) -> None:

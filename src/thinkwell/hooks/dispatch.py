@@ -47,8 +47,11 @@ from thinkwell.hooks.reading import (
     as_decision,
     as_step_answer,
     as_turn_config,
+    chosen_of,
+    decision_said,
     merge,
     read_key,
+    step_answer_said,
 )
 from thinkwell.hooks.registry import Hook, HookRegistry
 from thinkwell.models.base import Model, ModelRequest
@@ -56,6 +59,12 @@ from thinkwell.models.base import Model, ModelRequest
 Revalidate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Patch = Callable[[StepContext, StepConfig], StepContext]
 Resolve = Callable[[Any], Model]
+Decided = Callable[[str, Mapping[str, Any]], None]
+"""Hears which hook has answered, and what it chose, by field."""
+
+
+def _nobody_asks(_hook: str, _said: Mapping[str, Any]) -> None:
+    """Nobody wants to hear it."""
 
 
 class HookFailedError(Exception):
@@ -125,10 +134,16 @@ class Hooks:
 
     # Interceptors of the turn and its steps
 
-    async def before_turn(self, context: TurnContext, resolve: Resolve | None = None) -> TurnConfig:
+    async def before_turn(
+        self,
+        context: TurnContext,
+        resolve: Resolve | None = None,
+        decided: Decided = _nobody_asks,
+    ) -> TurnConfig:
         """Merge the answers of all `before_turn` hooks; each sees what the earlier ones changed.
 
-        `resolve` turns the name of a model into the model as soon as a hook gives it.
+        `resolve` turns the name of a model into the model as soon as a hook gives it. `decided`
+        hears what each has answered.
         """
         merged = TurnConfig()
         for hook in self.registry.hooks("before_turn"):
@@ -137,11 +152,13 @@ class Hooks:
             answer = as_turn_config(await _call(hook, with_turn_config(context, merged)), hook)
             if resolve is not None and answer is not None and answer.model is not None:
                 answer = msgspec.structs.replace(answer, model=resolve(answer.model))
+            if answer is not None:
+                decided(hook.name, chosen_of(answer))
             merged = merge(merged, answer)
         return merged
 
     async def before_step(
-        self, context: StepContext, patch: Patch
+        self, context: StepContext, patch: Patch, decided: Decided = _nobody_asks
     ) -> tuple[StepContext, StepConfig, ModelResponse | None]:
         """Let hooks patch the step, replace its request, or answer in the model's place.
 
@@ -152,6 +169,9 @@ class Hooks:
             if not hook.alive:
                 continue
             answer = as_step_answer(await _call(hook, context), hook)
+            said = step_answer_said(answer)
+            if said:
+                decided(hook.name, said)
             if answer.config is not None:
                 merged = merge(merged, answer.config)
                 context = patch(context, answer.config)
@@ -175,7 +195,7 @@ class Hooks:
     # Interceptors of one tool call
 
     async def before_tool_call(
-        self, context: ToolCallContext, revalidate: Revalidate
+        self, context: ToolCallContext, revalidate: Revalidate, decided: Decided = _nobody_asks
     ) -> tuple[ToolDecision, Mapping[str, Any]]:
         """Ask whether the tool may run.
 
@@ -190,6 +210,8 @@ class Hooks:
                 original_input=read_only_copy(context.original_input),
             )
             decision = as_decision(await self._tool_hook(hook, shown), hook)
+            if decision is not None:
+                decided(hook.name, decision_said(decision))
             replaced = getattr(decision, "input", None)
             if isinstance(replaced, Mapping):
                 checked = revalidate(cast("Mapping[str, Any]", replaced))

@@ -98,11 +98,7 @@ def merge(base: Config, change: Config | None) -> Config:
     """Several answers in one: the last given value wins, some are merged or joined (5.3.3)."""
     if change is None:
         return base
-    given = {
-        name: value
-        for name in change.__struct_fields__
-        if (value := getattr(change, name)) is not None
-    }
+    given = chosen_of(change)
     for name in _MERGED_BY_KEY:
         if name in given and getattr(base, name, None):
             given[name] = {**getattr(base, name), **given[name]}
@@ -112,6 +108,27 @@ def merge(base: Config, change: Config | None) -> Config:
         if name in given:
             given[name] = (*as_list(getattr(base, name, None)), *as_list(given[name]))
     return msgspec.structs.replace(base, **given)
+
+
+def chosen_of(answer: msgspec.Struct) -> dict[str, Any]:
+    """The fields of an answer that say something."""
+    return {
+        name: value
+        for name in answer.__struct_fields__
+        if (value := getattr(answer, name)) is not None and value is not msgspec.UNSET
+    }
+
+
+def step_answer_said(answer: StepAnswer) -> dict[str, Any]:
+    """What a `before_step` hook chose. A whole request or response is only named: it is stored."""
+    said = {} if answer.config is None else chosen_of(answer.config)
+    named = {"request": answer.request, "response": answer.response}
+    return {**said, **{name: True for name, given in named.items() if given is not None}}
+
+
+def decision_said(decision: ToolDecision) -> dict[str, Any]:
+    """What a `before_tool_call` hook decided. A substitute is only named: it is the result."""
+    return {"action": type(decision).__name__.lower(), **chosen_of(decision)}
 
 
 def as_list(value: Any) -> Sequence[Any]:

@@ -30,6 +30,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
 from thinkwell.core.tasks import TaskOwner, run_in_context, run_to_the_end, wait_to_the_end
+from thinkwell.journal.bodies import Body, BodyStore
 from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
 from thinkwell.journal.turn_log import Owner, TurnLog
@@ -120,6 +121,7 @@ class GroupCommit:
         self._committing: set[asyncio.Task[None]] = set()
         self._scheduled = False
         self._last_commit = float("-inf")
+        self._bodies = BodyStore()
         self._rows_since_trim = 0
         self._trimming = False
         self.health = StoreHealth(self._probe, self._tasks, bus or EventBus(), sleep)
@@ -293,10 +295,12 @@ class GroupCommit:
         if rows:
             await tx.execute_many("append_journal", rows)
             self._rows_since_trim += len(rows)
+        await self._bodies.write(tx, list(_bodies(batch)), self._clock.now())
         return batch
 
     def _tell(self, batch: list[Written]) -> None:
         self._last_commit = self._clock.monotonic()
+        self._bodies.committed()
         for log, upto, events in batch:
             told = log.events[log.events_written : events]
             log.events_written = events
@@ -318,6 +322,10 @@ class GroupCommit:
             log.error("the journal cannot be trimmed: %s", error, extra={"action": "trim"})
         finally:
             self._trimming = False
+
+    def forget_bodies(self, agent_id: str) -> None:
+        """A clear drops what this agent's journals refer to."""
+        self._bodies.forget(agent_id)
 
     def _lose(self, agent_id: str) -> None:
         for log in [log for log in self._waiting if log.owner.agent_id == agent_id]:
@@ -341,3 +349,12 @@ def _rows(written: Written) -> Iterator[dict[str, Any]]:
     for event in log.events[log.events_written : events]:
         place = {"seq_from": event.seq, "seq_to": event.seq}
         yield {**who, **place, "kind": event.kind, "body": event.body}
+
+
+def _bodies(batch: list[Written]) -> Iterator[tuple[str, Body]]:
+    """What the new events refer to, with the agent; also of a turn that ends in this commit."""
+    for log, _, events in batch:
+        if not log.erased:
+            for event in log.events[log.events_written : events]:
+                for body in event.bodies:
+                    yield log.owner.agent_id, body

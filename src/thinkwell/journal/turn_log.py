@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from thinkwell.core.errors import StoreError
+from thinkwell.journal.bodies import Body
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -30,6 +31,8 @@ class LogEvent(msgspec.Struct, frozen=True):
     """How many chunks stand before it."""
     body: str
     """JSON text."""
+    bodies: tuple[Body, ...] = ()
+    """Texts it refers to by their hash; they are stored with it."""
 
 
 LogListener = Callable[[int, Sequence[str], Sequence[LogEvent]], None]
@@ -44,6 +47,7 @@ class TurnLog:
 
     __slots__ = (
         "bodies",
+        "erased",
         "events",
         "events_written",
         "failure",
@@ -82,6 +86,8 @@ class TurnLog:
         """
         self.told: LogListener | None = None
         """Hears of every commit."""
+        self.erased = False
+        """A clear has erased it: not even what its events refer to is stored any more."""
 
     def append(self, body: str) -> None:
         """Take one encoded chunk. Raises if the store has given this log up."""
@@ -90,9 +96,9 @@ class TurnLog:
         self.bodies.append(body)
         self.size += len(body)
 
-    def append_event(self, kind: str, body: str) -> None:
+    def append_event(self, kind: str, body: str, bodies: tuple[Body, ...] = ()) -> None:
         """Take an event that belongs after the chunks so far."""
-        self.events.append(LogEvent(kind, len(self.bodies), body))
+        self.events.append(LogEvent(kind, len(self.bodies), body, bodies))
         self.size += len(body)
 
     def note_event(self, kind: str, seq: int, body: str) -> None:

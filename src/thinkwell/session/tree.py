@@ -89,6 +89,7 @@ class MessageTree:
             await tx.execute("shift_below_deleted", {**gone, "top": group[0].id})
             await tx.execute("relink_children", {**gone, "parent_id": group[0].parent_id})
             await tx.execute("delete_messages", gone)
+            await tx.execute("delete_versions", gone)
         await self._move_head_from(tx, head, rows)
         return len(rows)
 
@@ -102,6 +103,7 @@ class MessageTree:
         ids = json.dumps([row.id for row in rows])
         self._changed(moved=True)
         await tx.execute("delete_messages", {**self._scope, "ids": ids})
+        await tx.execute("delete_versions", {**self._scope, "ids": ids})
         await self._move_head_from(tx, head, rows)
         return len(rows)
 
@@ -109,6 +111,7 @@ class MessageTree:
         """Remove every message of the session; how many that were."""
         self._changed(moved=True)
         count = await tx.execute("clear_messages", self._scope)
+        await tx.execute("clear_versions", self._scope)
         await tx.execute("touch_session", self._scope)
         return count
 
@@ -167,6 +170,7 @@ class MessageTree:
             return False
         self._changed(replaced=draft.id)
         target = {**self._scope, "id": draft.id}
+        await tx.execute("keep_version", {**target, "replaced_at": self._clock.now()})
         await tx.execute(
             "replace_message",
             {

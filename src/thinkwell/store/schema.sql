@@ -219,3 +219,28 @@ CREATE INDEX jobs_due ON jobs (agent, due_at, seq) WHERE status = 'waiting' AND 
 CREATE INDEX jobs_running ON jobs (seq) WHERE status = 'running';
 CREATE INDEX jobs_held ON jobs (seq) WHERE held IS NOT NULL;
 CREATE INDEX jobs_ended ON jobs (finished_at) WHERE finished_at IS NOT NULL;
+
+-- Texts that many turns have in common (prompts, tool schemas), by hash, and who refers to them.
+CREATE TABLE blobs (
+    hash TEXT NOT NULL PRIMARY KEY,
+    body TEXT NOT NULL
+);
+
+CREATE TABLE blob_uses (
+    agent TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    used_at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (agent, hash)
+);
+CREATE INDEX blob_uses_by_hash ON blob_uses (hash);
+
+-- What messages said before they were replaced: journals refer to it.
+CREATE TABLE message_versions (
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    replaced_at DOUBLE PRECISION NOT NULL,
+    content TEXT NOT NULL,
+    PRIMARY KEY (agent, session, id, version)
+);

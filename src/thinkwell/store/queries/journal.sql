@@ -61,3 +61,27 @@ VALUES ('', '', 0, 0, 'probe', :body);
 -- name: erase_probe
 -- Takes the proof away again.
 DELETE FROM journal WHERE pos = (SELECT MAX(pos) FROM journal) AND kind = 'probe';
+
+-- name: keep_blob
+-- A text that journals refer to, once.
+INSERT INTO blobs (hash, body) VALUES (:hash, :body) ON CONFLICT (hash) DO NOTHING;
+
+-- name: use_blob
+-- An agent refers to it.
+INSERT INTO blob_uses (agent, hash, used_at) VALUES (:agent, :hash, :used_at)
+ON CONFLICT (agent, hash) DO UPDATE SET used_at = excluded.used_at;
+
+-- name: blob_by_hash
+-- A text by its hash.
+SELECT body FROM blobs WHERE hash = :hash;
+
+-- name: drop_own_blobs
+-- Texts that only this agent refers to (clear); `drop_blob_uses` follows.
+DELETE FROM blobs WHERE hash IN (
+    SELECT u.hash FROM blob_uses u
+    WHERE u.agent = :agent
+      AND NOT EXISTS (SELECT 1 FROM blob_uses o WHERE o.hash = u.hash AND o.agent <> :agent));
+
+-- name: drop_blob_uses
+-- What this agent refers to (clear).
+DELETE FROM blob_uses WHERE agent = :agent;

@@ -120,6 +120,26 @@ VALUES (:agent, :session, :id, :parent_id, :role, :depth, :bytes, :tokens, :cum_
 ON CONFLICT (agent, session, id) DO NOTHING
 RETURNING seq;
 
+-- name: keep_version
+-- What a message says now, before it is replaced: journals may refer to it.
+INSERT INTO message_versions (agent, session, id, version, replaced_at, content)
+SELECT agent, session, id, version, :replaced_at, content
+FROM messages WHERE agent = :agent AND session = :session AND id = :id;
+
+-- name: message_versions
+-- Replaced contents of several messages; ids is a JSON array.
+SELECT id, version, content FROM message_versions
+WHERE agent = :agent AND session = :session AND id IN (SELECT value FROM json_each(:ids));
+
+-- name: delete_versions
+-- Replaced contents of deleted messages; ids is a JSON array.
+DELETE FROM message_versions
+WHERE agent = :agent AND session = :session AND id IN (SELECT value FROM json_each(:ids));
+
+-- name: clear_versions
+-- All replaced contents of a session.
+DELETE FROM message_versions WHERE agent = :agent AND session = :session;
+
 -- name: replace_message
 -- New content for a message; its place stays.
 UPDATE messages

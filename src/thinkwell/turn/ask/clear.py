@@ -18,7 +18,7 @@ _SLICE = 5_000
 
 _ERASED = (
     *("erase_turns", "drop_tool_calls", "drop_packed_journals"),
-    *("drop_decisions", "drop_approvers"),
+    *("drop_own_blobs", "drop_blob_uses", "drop_decisions", "drop_approvers"),
 )
 """What a clear does beside deleting the messages."""
 
@@ -29,16 +29,17 @@ async def next_generation(parts: Parts, running: TurnLog | None, *, forget: bool
     async def work(tx: Transaction) -> int:
         generation = await _bump(tx, parts)
         if running is not None:
-            running.packed = True
+            running.packed = running.erased = True
         if forget:
             await _forget(tx, parts)
+            parts.commits.forget_bodies(parts.owner.agent_id)
         return generation
 
     try:
         return await parts.commits.run(parts.owner, work)
     except BaseException:
         if running is not None:
-            running.packed = False  # its turn goes on
+            running.packed = running.erased = False  # its turn goes on
         raise
 
 

@@ -21,6 +21,7 @@ from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
 from thinkwell.turn.run.call_chunks import provider_chunks, tell_call
 from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.interrupt import interruptible
+from thinkwell.turn.run.journal_events import note_decision, note_failure
 from thinkwell.turn.run.model_call import ModelReply, call_model
 from thinkwell.turn.run.pending_call import PendingCall, read_call
 from thinkwell.turn.run.running import RunningTurn
@@ -65,6 +66,7 @@ async def _ask_retrying(turn: RunningTurn, step: Step) -> Reply:
         try:
             return _reply(await call_model(turn, step))
         except StageError as failure:
+            note_failure(turn, step.number, failure.error)
             if _said(turn) != before:
                 raise _cut_off(failure) or failure from failure
             if tries >= turn.settings.max_retries or not await _worth_a_retry(turn, failure):
@@ -120,6 +122,7 @@ async def _respond(turn: RunningTurn, step: Step, reply: Reply) -> Reply:
         except Exception as error:
             raise ends_turn(error) or StageError("step", error) from error
         if changed != given:
+            note_decision(turn, "on_response", "", {"response": True})
             reply = await _say_again(turn, step, reply, changed)
     block = step_blocks(turn.fold.message["parts"])[-1]
     for message in step_messages(block, with_open_calls=True)[:1]:

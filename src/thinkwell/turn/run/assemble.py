@@ -26,6 +26,7 @@ from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
 from thinkwell.tools.tool import Tool, as_tool, client_tool
 from thinkwell.turn.run.capabilities import with_capabilities
+from thinkwell.turn.run.journal_events import note_decision, path_of
 from thinkwell.turn.run.model_output import with_model_outputs
 from thinkwell.turn.run.prompt import Prompt
 from thinkwell.turn.run.running import RunningTurn
@@ -52,7 +53,9 @@ async def assemble(turn: RunningTurn) -> Prompt:
         scopes=parts.scopes.get_snapshot(),
         turn_metadata=turn.record.metadata,
     )
-    config = await parts.hooks.before_turn(context, parts.resolve_model)
+    config = await parts.hooks.before_turn(
+        context, parts.resolve_model, partial(note_decision, turn, "before_turn")
+    )
     turn.settings = settings_of(parts.agent, config)
     final = with_turn_config(context, config)
     turn.authorization = await call_user("authorize_turn", parts.agent.authorize_turn, final)
@@ -134,7 +137,9 @@ async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[Mo
             result.extend(cache.converted(stored, _shortened, variant="older"))
         else:
             result.extend(cache.model_messages(stored))
-    return await with_model_outputs(turn, tuple(result), tools)
+    read = tuple(result)
+    turn.requests.begin(read, path_of(window, older))
+    return await with_model_outputs(turn, read, tools)
 
 
 async def _window(turn: RunningTurn) -> list[StoredMessage]:

@@ -41,6 +41,7 @@ from thinkwell.models.base import (
 from thinkwell.turn.end.ending import StageError, ends_turn
 from thinkwell.turn.run.call_chunks import input_start, provider_call, provider_result, tell_call
 from thinkwell.turn.run.interrupt import interruptible
+from thinkwell.turn.run.journal_events import note_request
 from thinkwell.turn.run.pending_call import PendingCall, is_same_call, read_call
 from thinkwell.turn.run.places import at
 from thinkwell.turn.run.running import RunningTurn
@@ -68,6 +69,7 @@ class ModelReply(msgspec.Struct, frozen=True):
 async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     """Run the call, sending chunks as they come."""
     reader = _Reader(turn, step)
+    note_request(turn, step.number, step.model, step.request)
     try:
         async with at(turn, MODEL):
             crash_here("c3")

@@ -34,7 +34,8 @@ async def with_model_outputs(
             inputs.update({call.tool_call_id: call.input for call in calls})
         if isinstance(message, ToolMessage):
             contents = [await _rewritten(turn, c, speaking, inputs) for c in message.content]
-            message = ToolMessage(tuple(contents))
+            if any(new is not old for new, old in zip(contents, message.content, strict=True)):
+                message = ToolMessage(tuple(contents))  # else it stays the one that is stored
         result.append(message)
     return tuple(result)
 

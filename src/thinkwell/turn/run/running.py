@@ -19,6 +19,7 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import contained
 from thinkwell.hooks.contexts import ChunkContext, StepResult
 from thinkwell.hooks.read_only import ReadOnlyDict
+from thinkwell.journal.bodies import Body
 from thinkwell.journal.ledger import LedgerRow
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
@@ -32,6 +33,7 @@ from thinkwell.session.rows import Appended
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.request_record import RequestRecord
 from thinkwell.turn.run.settings import TurnSettings
 from thinkwell.turn.run.step_result import has_result, step_blocks, step_messages
 
@@ -71,6 +73,8 @@ class RunningTurn:
     """What of that its row says."""
     open_text: str | None = None
     """A text part left open by a crash, which the next text goes on with."""
+    input_applied = False
+    """Whether its input has joined the tree."""
     lost = False
     """Its attempt is left behind: whatever still comes of it is too late for the answer."""
     forgotten = False
@@ -95,12 +99,13 @@ class RunningTurn:
         """False once the slot is free: from then on, code started here may wait for other turns."""
         self.message_id = record.message_id
         self.log = TurnLog(parts.owner, record.request_id)
+        self.requests = RequestRecord()
+        """What its model requests were made of, for the journal."""
         self.fold = Fold(self.empty_answer())
         self.answer_parent: str | None = record.branch_from
         """The message the answer is stored under."""
         self.newest_at_start = 0
         """The newest message when the turn began: later ones were added while it ran."""
-        self.input_applied = False
         self.started = False
         """Whether the `start` chunk is in the journal."""
         self.steps: list[StepResult] = []
@@ -193,6 +198,12 @@ class RunningTurn:
     def steered(self) -> bool:
         """Whether a steering input waits for this turn to make room (DESIGN §8.8)."""
         return self.parts.line.steering_waits()
+
+    def note(self, kind: str, body: str, bodies: tuple[Body, ...] = ()) -> None:
+        """Write an event into the journal, with the next commit."""
+        if not self.lost:
+            self.log.append_event(kind, body, bodies)
+            self.parts.commits.note(self.log)
 
     async def start_stream(self) -> None:
         """Say `start`, unless an earlier attempt or phase has."""

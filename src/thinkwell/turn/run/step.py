@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +24,7 @@ from thinkwell.tools.output import (
 from thinkwell.tools.scope import inject_user
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.end.ending import StageError, ends_turn
+from thinkwell.turn.run.journal_events import note_decision
 from thinkwell.turn.run.prompt import Conversation, Prompt
 from thinkwell.turn.run.running import RunningTurn
 
@@ -78,7 +80,9 @@ async def prepare_step(
         return _patched(turn, known, current, config)
 
     try:
-        context, config, response = await turn.parts.hooks.before_step(context, patch)
+        context, config, response = await turn.parts.hooks.before_step(
+            context, patch, partial(note_decision, turn, "before_step")
+        )
     except Exception as error:
         raise ends_turn(error) or StageError("step", error) from error
     _keep(conversation, config)

@@ -6,17 +6,17 @@ The same for a live step and one read back (pure).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from thinkwell.core import json
 from thinkwell.hooks.contexts import StepResult, ToolCallInfo, ToolResultInfo
+from thinkwell.journal.events import ModelEnded, encode_event
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import Part, UIMessage, is_settled, is_tool_part, tool_name
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.sanitize import sanitize_message
-from thinkwell.models.base import Finish
+from thinkwell.models.base import Finish, FinishReason
 
 
 def has_result(part: Part) -> bool:
@@ -80,27 +80,28 @@ def finish_to_json(number: int, finish: Finish) -> str:
 
     Stored format: change only with a migration.
     """
-    return json.dumps(
-        {
-            "stepNumber": number,
-            "finishReason": finish.reason,
-            "rawFinishReason": finish.raw_reason,
-            "usage": finish.usage,
-            "providerMetadata": finish.provider_metadata,
-        }
+    return encode_event(
+        ModelEnded(
+            step_number=number,
+            finish_reason=finish.reason,
+            raw_finish_reason=finish.raw_reason,
+            usage=finish.usage,
+            provider_metadata=finish.provider_metadata,
+            response_id=finish.response_id,
+            model_id=finish.model_id,
+            warnings=finish.warnings,
+        )
     )
 
 
 def finish_from_json(body: dict[str, Any]) -> Finish:
     """Read `finish_to_json` back."""
-    return msgspec.convert(
-        {
-            "reason": body["finishReason"],
-            "raw_reason": body["rawFinishReason"],
-            "usage": body["usage"],
-            "provider_metadata": body["providerMetadata"],
-        },
-        Finish,
+    ended = msgspec.convert(body, ModelEnded)
+    return Finish(
+        reason=cast("FinishReason", ended.finish_reason),
+        raw_reason=ended.raw_finish_reason,
+        usage=ended.usage,
+        provider_metadata=ended.provider_metadata,
     )
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import MaxStepsError, OutputError
-from thinkwell.hooks.contexts import ResponseInfo, StepFinishContext, StopReason
+from thinkwell.hooks.contexts import ResponseInfo, StepFinishContext, StepResult, StopReason
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import Finish, ModelRequest
@@ -65,7 +65,7 @@ async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
     """Run steps until one is final."""
     conversation = Conversation(prompt)
     for done in turn.steps:
-        conversation.add(step_messages(done.content))
+        _add_step(turn, conversation, done)
     following = await _finish_interrupted_step(turn, prompt, conversation)
     while isinstance(following, Continue):
         turn.signal.throw_if_aborted()
@@ -73,7 +73,7 @@ async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
         with step_span(turn, step):
             reply = await answer(turn, step)
             following = await finish_step(turn, step, reply)
-        conversation.add(step_messages(turn.steps[-1].content))
+        _add_step(turn, conversation, turn.steps[-1])
         following = await _read_output(turn, step, reply, following)
         if isinstance(following, Continue):
             conversation.add(following.asked)
@@ -82,6 +82,14 @@ async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
         await turn.parts.commits.flush()
         crash_here("c10")
     return Completed(following.stop_reason, following.output)
+
+
+def _add_step(turn: RunningTurn, conversation: Conversation, done: StepResult) -> None:
+    """The model sees a finished step from now on."""
+    messages = step_messages(done.content)
+    conversation.add(messages)
+    if not turn.record.continuation:  # there the chunks alone do not tell what the step was
+        turn.requests.add_step(done.step_number, messages)
 
 
 async def finish_step(turn: RunningTurn, step: Step, reply: Reply) -> Next:
@@ -209,5 +217,5 @@ async def _finish_interrupted_step(
     )
     reply = Reply(finish=turn.interrupted_finish or CUT, calls=calls)
     following = await finish_step(turn, step, reply)
-    conversation.add(step_messages(turn.steps[-1].content))
+    _add_step(turn, conversation, turn.steps[-1])
     return following

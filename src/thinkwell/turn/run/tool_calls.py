@@ -39,6 +39,7 @@ from thinkwell.models.base import FinishReason
 from thinkwell.store.base import Transaction
 from thinkwell.turn.run.call_chunks import input_error
 from thinkwell.turn.run.history import tell_message
+from thinkwell.turn.run.journal_events import note_decision, note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
 from thinkwell.turn.run.running import RunningTurn
@@ -129,12 +130,12 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
     settled = await _redact(turn, step, call, settled)
     await _tell_after(turn, step, call, settled)
     chunk = _result_chunk(call, settled)
-    told = call.told
+    told, noted = call.told, False
     if not told:
         await turn.show(chunk)
 
     async def store(tx: Transaction) -> None:
-        nonlocal told  # a store that did not write is asked again: the chunk is there already
+        nonlocal told, noted  # a store that did not write is asked again: both are there already
         if not settled.open:
             await settle_call(
                 tx,
@@ -147,10 +148,12 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
             )
         if turn.lost:
             return
+        if not noted:
+            note_result(turn, call.call_id, settled.outcome, settled.duration_ms)
         for each in () if told else (*introduction(turn, call), chunk):
             turn.record_chunk(each)
         turn.parts.commits.note(turn.log)
-        told = True
+        told = noted = True
         if call.approved:
             await turn.parts.session.update(tx, turn.fold.message)
 
@@ -176,12 +179,15 @@ async def _redact(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
             answer = await hooks.on_tool_error(ToolFailureContext(**fields, error=settled.error))
             if isinstance(answer, Recovered):
                 output = _json(answer.result)
+                note_decision(turn, "on_tool_error", "", {"result": True}, call_id=call.call_id)
                 return msgspec.structs.replace(settled, error=None, text=None, output=output)
             text = settled.text if answer is settled.error else None
             return msgspec.structs.replace(settled, error=answer, text=text)
         if not hooks.registry.hooks("on_tool_result"):
             return settled
         result = await hooks.on_tool_result(ToolSuccessContext(**fields, result=settled.output))
+        if result is not settled.output:  # that it was changed, not what it was: it may be a secret
+            note_decision(turn, "on_tool_result", "", {"result": True}, call_id=call.call_id)
         return msgspec.structs.replace(settled, output=_json(result))
     except HookFailedError:
         raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeAlias, assert_never, cast
 
 import msgspec
@@ -31,6 +32,7 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.tools.execute import approval_required, check_input
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool
+from thinkwell.turn.run.journal_events import note_decision
 from thinkwell.turn.run.pending_call import PendingCall, disabled_tool, is_disabled
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
@@ -169,7 +171,9 @@ async def _ask_hooks(turn: RunningTurn, step: Step, call: PendingCall, tool: Too
     current: Mapping[str, Any] = call.input
     try:
         decision, current = await turn.parts.hooks.before_tool_call(
-            context, lambda value: check_input(tool, json.to_jsonable(dict(value))).raw
+            context,
+            lambda value: check_input(tool, json.to_jsonable(dict(value))).raw,
+            partial(note_decision, turn, "before_tool_call", call_id=call.call_id),
         )
         checked = check_input(tool, dict(current))
     except ToolInputError as error:

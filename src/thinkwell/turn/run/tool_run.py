@@ -36,6 +36,7 @@ from thinkwell.tools.execute import run_tool
 from thinkwell.tools.tool import Execute, Tool
 from thinkwell.tools.truncation import limit_output
 from thinkwell.turn.run.earlier_calls import earlier_outcome
+from thinkwell.turn.run.journal_events import note_claim
 from thinkwell.turn.run.pending_call import PendingCall, introduction
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
@@ -63,6 +64,7 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
     )
     turn.running_calls.add(call.call_id)
     try:
+        note_claim(turn, claim)
         await parts.commits.insist(
             parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
         )

@@ -1,0 +1,55 @@
+"""Messages as they were: what a message said before it was replaced.
+
+An answer grows with every continuation, and an app may change any message. A journal refers to
+messages by id and version; `MessageTree` keeps what it replaces, for as long as journals are kept.
+A message that is deleted takes its versions along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import StoreError
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.validate import read_stored
+from thinkwell.store.base import Params, Reader
+
+
+class PastMessage(msgspec.Struct, frozen=True):
+    """One version of a message."""
+
+    message: UIMessage
+    bytes: int
+
+
+async def read_past_path(
+    reader: Reader, scope: Params, leaf: str, *, count: int, versions: Mapping[int, int]
+) -> list[PastMessage]:
+    """The last `count` messages of the path to `leaf`, in the versions named by their places.
+
+    Raises `StoreError` if one of them is no longer there.
+    """
+    limits = {"leaf": leaf, "max_bytes": 0, "min_recent": count}
+    rows = await reader.fetch_all("recent_rows", {**scope, **limits})
+    ids = [row["id"] for row in rows][::-1]
+    if len(ids) != count:
+        raise StoreError(f"The path to the message {leaf!r} is no longer what it was.")
+    named = {**scope, "ids": json.dumps(ids)}
+    texts: dict[tuple[str, int], str] = {}
+    for query in ("message_versions", "message_contents"):
+        for row in await reader.fetch_all(query, named):
+            texts[row["id"], row["version"]] = row["content"]
+    return [
+        _past(texts, message_id, versions.get(place, 1)) for place, message_id in enumerate(ids)
+    ]
+
+
+def _past(texts: Mapping[tuple[str, int], str], message_id: str, version: int) -> PastMessage:
+    text = texts.get((message_id, version))
+    message = None if text is None else read_stored(text)[0]
+    if text is None or message is None:
+        raise StoreError(f"Version {version} of the message {message_id!r} is no longer kept.")
+    return PastMessage(message, len(text.encode()))
