@@ -19,6 +19,7 @@ from thinkwell.agent.agent_events import (
 from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
 from thinkwell.hooks.contexts import StopReason
 from thinkwell.journal.submission import Submission
+from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, Updated
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.info import TurnInfo
 
@@ -31,16 +32,21 @@ __all__ = [
     "ChatError",
     "ChatOutcome",
     "ChatStart",
+    "Chunks",
     "ContentDelta",
     "ContentEnd",
+    "Ended",
     "ReasoningDelta",
     "ReasoningEnd",
+    "Started",
     "StopReason",
     "Submission",
+    "TailEvent",
     "ToolCallDelta",
     "ToolCallError",
     "ToolCallResult",
     "ToolCallStart",
     "TurnInfo",
     "TurnResult",
+    "Updated",
 ]

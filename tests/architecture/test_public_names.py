@@ -85,13 +85,14 @@ class TestModules:
 def homes() -> dict[str, str]:
     """Every name with a heading that is no member of an agent, and where the reference has it."""
     found: dict[str, str] = {}
+    members = public_members(thinkwell.Think) | namespaces_of(thinkwell.Think)
     for chapter in reference().split("\n## ")[1:]:
         intro, *sections = chapter.split("\n### ")
         for section in sections:
             names = re.findall(r"`@?(\w+)`", section.partition("\n")[0])
             said = IMPORTED.search(section) or IMPORTED.search(intro)
             home = "thinkwell" if said is None else said[1]
-            found |= {name: home for name in names if not hasattr(thinkwell.Think, name)}
+            found |= {name: home for name in names if name not in members}
     return found
 
 
