@@ -73,24 +73,24 @@ class Route(NamedTuple):
         return set(self.allowed) <= set(LOOKING)
 
 
-class RouteMatch(NamedTuple):
+class FoundRoute(NamedTuple):
     """The route a path leads to."""
 
     route: Route
     params: Mapping[str, str]
 
 
-def find_route(routes: Iterable[Route], method: str, path: str) -> RouteMatch | None:
+def find_route(routes: Iterable[Route], method: str, path: str) -> FoundRoute | None:
     """The first route that fits path and method; else the first that fits the path alone.
 
     So several routes may share a path, and a wrong method is told from a wrong path.
     """
-    other: RouteMatch | None = None
+    other: FoundRoute | None = None
     for route in routes:
         params = match_path(route.path, path)
         if params is None:
             continue
-        found = RouteMatch(route, params)
+        found = FoundRoute(route, params)
         if method in route.allowed:
             return found
         other = other or found

@@ -62,6 +62,7 @@ class Fold:
         self._inputs: dict[str, list[str]] = {}
         self._provisional: set[str] = set()
         self._index_calls()
+        # Fixed now: calls the continuation itself opens settle by the usual rule.
         self._earlier = frozenset(self._calls) if continuation else frozenset[str]()
         self._handlers = self._make_handlers()
 
@@ -112,6 +113,7 @@ class Fold:
         """
         known = self._calls.get(part["toolCallId"])
         if known is not None:
+            # In place: the list of parts and the index hold this very dict.
             known.clear()
             known.update(part)
             self._input_is_final(part["toolCallId"])
@@ -172,6 +174,7 @@ class Fold:
         self._reasoning.close_all()
 
     def _reset_step(self, chunk: Chunk) -> None:  # noqa: ARG002 - a handler
+        # The step's own `step-start` stays: what is said anew belongs to the same step.
         begin = len(self._parts)
         while begin and self._parts[begin - 1].get("type") != "step-start":
             begin -= 1
@@ -224,6 +227,8 @@ class Fold:
         if not _names_call(chunk):
             return
         call_id = chunk["toolCallId"]
+        # An input without a start is legal: providers that do not stream arguments send only the
+        # whole.
         part = self._calls.get(call_id) or self._add_call(chunk)
         if self.awaits_input(call_id):
             tool_states.take_input(part, chunk)
@@ -244,6 +249,8 @@ class Fold:
         if not tool_states.takes_approval_request(part):
             return
         if part.get("state") == tool_states.INPUT_STREAMING:
+            # A person must see what is asked for before the input is complete; the complete one
+            # replaces it.
             self._take_provisional_input(part)
         tool_states.request_approval(part, chunk)
 

@@ -47,6 +47,7 @@ class GrowingParts:
         part_id = chunk.get("id")
         if not isinstance(part_id, str):
             return
+        # Only the first start goes on in the cut part: a second text is a text of its own.
         part, self._interrupted = self._interrupted or self._new_part(), None
         _take_metadata(part, chunk)
         if chunk.get("hidden") is True:
@@ -58,6 +59,8 @@ class GrowingParts:
         part_id, delta = chunk.get("id"), chunk.get("delta")
         if not isinstance(part_id, str) or not isinstance(delta, str):
             return
+        # A delta whose start was lost (a client joined late, a row was trimmed) still finds its
+        # text.
         growing = self._open.get(part_id) or self._adopt(part_id)
         growing.pieces.append(delta)
         if "providerMetadata" in chunk:
@@ -87,6 +90,7 @@ class GrowingParts:
     def forget_removed(self) -> None:
         """Parts were taken out of the list: what was open is gone with them (reset-step)."""
         self._open.clear()
+        # By identity: an equal part elsewhere in the message is not the one that was removed.
         if not any(part is self._interrupted for part in self._parts):
             self._interrupted = None
 

@@ -37,6 +37,8 @@ def enforce_row_size_limit(message: UIMessage, max_bytes: int | None = None) -> 
         return message
     if is_answer:
         shrinking = _Shrinking(message, size - max_bytes)
+        # One kind after the other, and no further than needed: most answers fit again after the
+        # first.
         for give_up in (_outputs, _texts, _inputs, _error_texts, _reasonings):
             result = shrinking.without(give_up)
             if _size(result) <= max_bytes:

@@ -28,6 +28,7 @@ RESERVED_METADATA = frozenset({"channel", "turnMetadata"})
 MAX_PROVIDER_TEXT = 500
 """Longest string kept of what a tool run by the provider took or returned."""
 
+# OpenAI refuses a later request that brings one of these back.
 _EPHEMERAL = frozenset({"itemId", "reasoningEncryptedContent"})
 _KEPT_WHOLE = frozenset({"web_search", "web_fetch"})
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from thinkwell.core import json
 from thinkwell.messages.message import UIMessage, with_parts
 
+# Our own encoder writes no spaces, so the text can be searched without decoding it.
 _MARK = '"hidden":true'
 
 

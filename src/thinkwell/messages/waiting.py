@@ -84,5 +84,7 @@ def _waits(part: Part, client_tool_names: Collection[str] | None) -> bool:
         return False
     if part.get("state") == "approval-requested":
         return True
+    # A call of a server tool that has no result is not waiting, it is dead: `repair.py` settles
+    # it.
     by_client = client_tool_names is None or tool_name(part) in client_tool_names
     return part.get("state") == "input-available" and by_client

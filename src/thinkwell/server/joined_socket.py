@@ -96,6 +96,7 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
         elif kind == PAUSE:
             await self._pause()
         elif fragment is not None:
+            # The piece is a view of bytes that other sockets share; nothing is copied here.
             self.transport.writelines(fragment_frame(*fragment))
         elif texts is None:
             await super().send(message)

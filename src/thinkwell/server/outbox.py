@@ -62,6 +62,7 @@ class Outbox:
         self._frames.extend(frames)
         self._sizes.extend((0, count) if apart else (count,))
         self._characters += size
+        # A client that has nothing else to read is not slow, however large this is.
         if len(self._frames) > count and self._is_too_much():
             self.discard()
             self.overflowed.set()
@@ -136,6 +137,7 @@ class Outbox:
             return
         for fragment in _fragments(frame):
             await send({"type": "websocket.send", "fragment": fragment})
+            # A transcript of megabytes must not hold up the chunks of everybody else.
             await asyncio.sleep(0)
 
     async def _pause(self, send: Send, *, pauses: bool) -> None:

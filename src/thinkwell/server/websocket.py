@@ -81,6 +81,8 @@ async def _refuse_with(call: AsgiCall, response: Response) -> None:
     body = bytes(getattr(response, "body", b""))
     if "websocket.http.response" not in call.scope.get("extensions", {}):
         reason = body.decode("utf-8", "replace")[:LONGEST_REASON]
+        # The server cannot answer an upgrade with a page; a close before the accept is a plain
+        # 403.
         await call.send({"type": "websocket.close", "code": 1008, "reason": reason})
         return
     start = {"type": "websocket.http.response.start", "status": response.status_code}
@@ -95,6 +97,7 @@ async def _serve_agent(
     if too_long is not None:
         await _accept_and_close(call.send, REFUSED + too_long.status, too_long.text)
         return
+    # Taken before `auth` is asked: a principal that is revoked while it decides is not let in.
     since = edge.guests.rounds
     try:
         verdict = await edge.access.judge(request, route)
@@ -147,6 +150,7 @@ async def _open(
     try:
         address = AgentAddress(route.class_name, route.name)
         opening = agent_request(admitted.request, route, admitted.principal)
+        # Clients choose their id and keep it over reconnects; that is how a tab is known again.
         connection_id = opening.query.get("_pk") or new_id()
         try:
             connection = await edge.host.open_connection(address, connection_id, opening, outbox)
@@ -228,6 +232,8 @@ async def _read(
 
 
 def _is_too_big(data: str | bytes, limit: int) -> bool:
+    # Encoding a long text to measure it would cost more than reading it; most need no look at
+    # all.
     if isinstance(data, bytes) or data.isascii() or len(data) > limit:
         return len(data) > limit
     return len(data) * 4 > limit and len(data.encode()) > limit

@@ -39,6 +39,7 @@ class CachedMessage:
     @property
     def weight(self) -> int:
         """About the memory it takes: the text, the decoded message, what was made of it."""
+        # A guess on the safe side: small dicts and strings take several times their JSON.
         return 6 * len(self.text) + 512
 
 

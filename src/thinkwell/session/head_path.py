@@ -43,6 +43,8 @@ class HeadPath:
     def extend(self, added: Appended) -> None:
         """A message whose transaction has committed, if it is the only change since."""
         row, end = added.row, self._rows[-1].id if self._rows else None
+        # Any other write in between, even one that was rolled back, makes the next read ask the
+        # store.
         if self._right_at == added.stamp - 1 and row.parent_id == end and len(self._rows) < LONGEST:
             self._rows.append(row)
             self._ids.add(row.id)

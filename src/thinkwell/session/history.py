@@ -54,6 +54,8 @@ class History:
         head = await self.head()
         if head is None or head.id in known:
             return IdsBelow([], None if head is None else head.id)
+        # Nearly always the head moved by a question and an answer. Two short looks cost less than
+        # reading a path of ten thousand rows to find that out.
         for count in (4, 64):
             limits = {"leaf": head.id, "max_bytes": 0, "min_recent": count}
             rows = await self._rows("recent_rows", {**self.scope, **limits}, None)
@@ -71,6 +73,7 @@ class History:
             if row["id"] in known:
                 return IdsBelow(ids[::-1], row["id"])
             ids.append(row["id"])
+        # The walk ends at a root or where a parent is missing; only the first is a path.
         if rows and rows[-1]["parent_id"] is not None:
             raise _broken(MessageRow.from_row(rows[-1]))
         return IdsBelow(ids[::-1], None)
@@ -149,6 +152,8 @@ class History:
         if rows and rows[-1].parent_id is not None:
             raise _broken(rows[-1])
         rows.reverse()
+        # Kept only if nothing was written since `stamp`, and never from inside a transaction,
+        # which may be rolled back.
         if not leaf_id and reader is None and not long:
             self.head_path.keep(rows, stamp)
         return rows
@@ -167,6 +172,8 @@ class History:
         if not rows:
             return RecentHistory(messages=[], truncated=False, total_content_bytes=0)
         truncated = rows[0].parent_id is not None
+        # A row that says it is the first of its path and still has a parent: going on would show
+        # half a conversation as if it were whole.
         if truncated and rows[0].depth <= 1:
             raise _broken(rows[0])
         return RecentHistory(

@@ -68,6 +68,8 @@ class MessageTree:
             loaded = await self.history.load(rows, tx)
             messages = messages([json.loads(stored.text) for stored in loaded])
         drafts = [make_new_draft(message) for message in messages]
+        # Refused before the first write: a chain whose parent is unknown must not leave half of
+        # itself.
         if drafts and isinstance(parent, str):
             await self._row_of_parent(tx, parent)
         results: list[Appended] = []
@@ -84,6 +86,7 @@ class MessageTree:
             return 0
         head = await self.history.head(tx)
         self._changed(moved=True)
+        # Group by group: what hangs below one deleted row must not move to another.
         for group in connected_groups(rows):
             gone = {**self._scope, "ids": json.dumps([row.id for row in group])}
             await tx.execute("shift_below_deleted", {**gone, "top": group[0].id})
@@ -127,6 +130,7 @@ class MessageTree:
     async def _put(
         self, tx: Transaction, draft: Draft, parent: Parent, mode: ChainMode
     ) -> Appended:
+        # An update keeps the place of the message; only what is not there is appended.
         if mode == "upsert" and await self._replace(tx, draft):
             row = await self.history.row(draft.id, tx)
             if row is not None:
@@ -136,6 +140,8 @@ class MessageTree:
     async def _insert(self, tx: Transaction, draft: Draft, parent: Parent) -> Appended:
         try:
             above = await self._row_of_parent(tx, parent)
+        # The parent is gone but the message is there: it was stored before, and its place is its
+        # own.
         except ParentNotFoundError:
             known = await self.history.row(draft.id, tx)
             if known is None:
@@ -182,6 +188,7 @@ class MessageTree:
             },
         )
         grown = {"bytes": draft.bytes - old.bytes, "tokens": draft.tokens - old.tokens}
+        # Every row below counts this one in its sums.
         if any(grown.values()):
             await tx.execute("shift_descendants", {**target, **grown})
         return True

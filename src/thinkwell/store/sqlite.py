@@ -146,6 +146,8 @@ class SqliteStore:
         return connection
 
     def _lock_and_connect(self) -> sqlite3.Connection:
+        # The lock comes before any look at the file: two processes that both find no schema would
+        # both make one.
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = FileLock(self._path)
         lock.acquire()
@@ -159,6 +161,8 @@ class SqliteStore:
         """Look at the version read-only: the pragmas of a normal connection change a file."""
         if not self._path.exists() or self._path.stat().st_size == 0:
             return
+        # An older program must leave a newer file exactly as it is, WAL mode included: somebody
+        # will go back to the newer program.
         uri = f"{self._path.absolute().as_uri()}?mode=ro"
         connection = sqlite3.connect(uri, uri=True)
         try:
@@ -170,7 +174,11 @@ class SqliteStore:
         connection = _connect(self._path)
         synchronous = "FULL" if self._durability == "power" else "NORMAL"
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        # NORMAL does not wait for the disk: the kernel has the commit, so it survives the process
+        # but not the machine.
         connection.execute(f"PRAGMA synchronous = {synchronous}")
+        # A checkpoint inside a commit made 6 % of commits slower than 5 ms; the `Checkpointer`
+        # does it beside the loop.
         connection.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
         connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}").fetchall()
         return connection
@@ -194,6 +202,7 @@ class SqliteStore:
 
     async def _stop_threads(self) -> None:
         if self._reading is not None:
+            # A long read may take minutes; a stop does not wait for it.
             self._reading.interrupt()
         if self._reader is not None:
             await self._reader.run(self._close_reading)
@@ -211,6 +220,8 @@ class SqliteStore:
         try:
             if self._reading is None:
                 self._reading = self._connect_file()
+                # Whatever a query says, this connection cannot write: there is one writer, on the
+                # loop.
                 self._reading.execute("PRAGMA query_only = ON")
             return self._reading.execute(sql, params).fetchall()
         except FAILURES as error:
@@ -243,7 +254,13 @@ def make_private(path: Path) -> None:
 
 def _connect(target: str | Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        target, isolation_level=None, check_same_thread=False, cached_statements=512
+        # `isolation_level=None`: transactions begin where we say so, not where the driver
+        # guesses. `check_same_thread=False`: it is opened in a thread and then used on the loop
+        # alone. Room for every named query, so that none is parsed twice.
+        target,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=512,
     )
     connection.row_factory = sqlite3.Row
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}").fetchall()

@@ -93,6 +93,8 @@ class SqliteLink:
         """Start a write transaction. The caller holds the lock."""
         self._check()
         try:
+            # The write lock now: a transaction that reads first and writes later could fail in
+            # the middle.
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as error:
             fail("BEGIN", error)
@@ -135,11 +137,13 @@ class SqliteLink:
         self.lock.release()
         if committed:
             self._commits += 1
+            # A look at the size of the log is a system call; 64 commits cannot make it grow much.
             if self._commits % COMMITS_BETWEEN_REPORTS == 0:
                 self._report()
 
     def refuse_own_transaction(self, call: str) -> None:
         """Raise if the current task has a transaction open and would wait for itself."""
+        # Waiting would never end, and nothing would say why.
         if self._owner is not None and self._owner is asyncio.current_task():
             raise StoreError(
                 f"{call}() was called on the store inside a transaction of the same task and would "
@@ -164,6 +168,7 @@ class SqliteLink:
 def fail(query: str, error: Exception) -> NoReturn:
     """Raise what the database said as a `StoreError`, with the cause kept."""
     text = f"{query} failed: {error}"
+    # The low byte is the primary code; the rest says which of its causes it was.
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_WRITING:
         raise StoreUnavailableError(text) from error
     raise StoreError(text) from error

@@ -55,6 +55,8 @@ class SqliteTransaction:
             else:
                 await self._committer.run(link.commit)
         finally:
+            # Also when the commit raised: whoever waits must not wait for a transaction that is
+            # over.
             link.end(committed=kind is None)
 
     async def fetch_all(self, query: str, params: Params, /) -> Sequence[Row]:

@@ -95,10 +95,12 @@ async def run_tool(
                 result = await _started(tool, value, ctx, in_thread)
                 return await _result(tool, result, on_preliminary)
     except TimeoutError as error:
+        # The tool raised a `TimeoutError` of its own: that is its result, not our limit.
         if not limit.expired():
             raise
         raise ToolTimeoutError(tool.name, tool.timeout or 0) from error
     finally:
+        # A task the tool left running must not report into a call that has ended.
         reporter.close()
 
 
@@ -107,6 +109,8 @@ async def _started(tool: Tool, value: Any, ctx: ToolContext, in_thread: InThread
     execute = tool.execute
     if execute is None:
         raise ToolError(f"Tool {tool.name!r} has no handler here: the client answers its calls.")
+    # An ordinary function may wait for a database or a disk; on the loop it would stop every
+    # agent.
     if tool.blocking:
         return await in_thread(_call, tool.name, execute, value, ctx)
     return execute(value, ctx)
@@ -130,6 +134,8 @@ def _call(name: str, execute: Execute, value: Any, ctx: ToolContext) -> Any:
 
 async def _drain(tool: Tool, items: AsyncIterator[Any], on_preliminary: OnPreliminary) -> Any:
     if hasattr(items, "aclose"):
+        # Closed when the turn stops: a generator left open keeps its `finally` for the garbage
+        # collector.
         async with aclosing(cast("Any", items)):
             return await _consume(tool, items, on_preliminary)
     return await _consume(tool, items, on_preliminary)

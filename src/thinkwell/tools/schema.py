@@ -67,6 +67,7 @@ def from_signature(
             checked = model.model_validate(value)
         except ValidationError as error:
             raise ToolInputError(tool_name, "; ".join(explain(error))) from None
+        # Only what was given: a default that is made anew at each call stays the function's own.
         return {names[key]: getattr(checked, key) for key in checked.model_fields_set}
 
     return SignatureSchema(_json_schema(model, tool_name), validate, context_parameter)
@@ -204,6 +205,7 @@ def _build_model(tool_name: str, fields: dict[str, Any]) -> type[BaseModel]:
     from pydantic.errors import PydanticUserError
 
     try:
+        # A misspelt argument is an error the model can read, not a default it never notices.
         return create_model(tool_name, __config__=ConfigDict(extra="forbid"), **fields)
     except PydanticUserError as error:
         raise ToolDefinitionError(

@@ -79,6 +79,8 @@ def _too_large(data: str, reason: str) -> Pieces[Frame]:
             return BadState(f"The state is too large: {reason}.")
         case "cf_agent_tool_result", _, str():
             text = f"The result is too large: {reason}."
+            # The call must not stay open for ever because its result was too large: it failed,
+            # and the model reads why.
             failed = _tool_result({**named, "state": "output-error", "errorText": text})
             return failed or NotProtocol(data)
         case _:
@@ -93,6 +95,7 @@ def _chat_request(frame: dict[str, Any], stored: Container[str] | None) -> Piece
     if not isinstance(init, dict):
         return BadChatRequest(request_id, "A chat request needs an `init` object.")
     options = cast("dict[str, Any]", init)
+    # No id: a client that sends another method did not ask for a turn and waits for none.
     if options.get("method") != "POST":
         return BadChatRequest(None, "Only POST starts a turn.")
     text = options.get("body")

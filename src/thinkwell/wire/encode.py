@@ -76,6 +76,7 @@ def chat_messages(
     """
     end = b'],"connect":true}' if connect else b"]}"
     pieces = [b'{"type":"cf_agent_chat_messages","messages":[', *blocks, b",".join(messages), end]
+    # Joined only when it is short: a transcript of megabytes is shared by all tabs in pieces.
     return LongText(pieces) if blocks else b"".join(pieces).decode()
 
 
@@ -92,6 +93,7 @@ def message_updated(encoded_message: str) -> str:
 
 def chunk_frame_maker(request_id: str, *, continuation: bool) -> ChunkFrame:
     """S7 for the live chunks of one stream."""
+    # Once per stream: for a chunk only its body and its number are left to write.
     prefix = f'{_RESPONSE}{dumps(request_id)},"body":'
     middle = ',"done":false' + (',"continuation":true' if continuation else "") + ',"seq":'
 
