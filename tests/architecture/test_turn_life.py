@@ -20,6 +20,7 @@ def places(pattern: str) -> set[str]:
     [
         ("a row is opened", r"await insert_turn\(", {"turn/ask/opening.py"}),
         ("a row ends", r"settle_turn\((?!\n    tx)", {"turn/end/end_turn.py"}),
+        ("a hook's facts are gathered", r'"abort_signal": ', {"hooks/contexts.py"}),
         ("an end is told", r"\.end\(Ended\(", {"turn/end/end_turn.py"}),
     ],
 )

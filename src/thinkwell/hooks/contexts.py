@@ -13,6 +13,7 @@ import msgspec
 
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
+from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
@@ -77,6 +78,24 @@ class HookContext(msgspec.Struct, frozen=True, kw_only=True):
     def signal(self) -> AbortSignal:
         """The same as `abort_signal`."""
         return self.abort_signal
+
+
+def facts_of(
+    record: TurnRecord, agent: Any, abort_signal: AbortSignal | None = None
+) -> dict[str, Any]:
+    """The fields of `HookContext` for a turn (spec/02 §5.0.9).
+
+    They are made here and nowhere else, so that every hook has the same facts, also where it is
+    called beside the loop. A turn that is over has nothing to stop.
+    """
+    return {
+        "request_id": record.request_id,
+        "trigger": record.trigger,
+        "continuation": record.continuation,
+        "agent": agent,
+        "abort_signal": AbortSignal() if abort_signal is None else abort_signal,
+        "principal": record.principal,
+    }
 
 
 class TurnStartContext(HookContext, frozen=True, kw_only=True):

@@ -17,9 +17,8 @@ from msgspec import UNSET, UnsetType
 
 from thinkwell.core import json
 from thinkwell.core.principal import Principal
-from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import call_user
-from thinkwell.hooks.contexts import ToolOutcome, ToolResultContext
+from thinkwell.hooks.contexts import ToolOutcome, ToolResultContext, facts_of
 from thinkwell.journal.decisions import Decision, record_decision
 from thinkwell.journal.turns import TurnRecord, answering_turn, newest_turn
 from thinkwell.messages.apply_result import (
@@ -33,11 +32,12 @@ from thinkwell.messages.message import Part, UIMessage, tool_name
 from thinkwell.messages.waiting import has_pending_interaction
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Reader, Transaction
-from thinkwell.tools.tool import as_tool
+from thinkwell.tools.tool import Tool, as_tool
 from thinkwell.turn.ask.on_behalf import asking_for
 from thinkwell.turn.ask.opening import start_continuation
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import OutsideAnswer, RunningTurn
+from thinkwell.turn.run.step_result import step_blocks
 
 log = logging.getLogger("thinkwell.agent")
 
@@ -69,6 +69,10 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     message: UIMessage | None = None
     """The message that changed."""
     part: Part | None = None
+    turn: TurnRecord | None = None
+    """The turn whose call it answers."""
+    growing: RunningTurn | None = None
+    """The same, if it still runs."""
     continuation: TurnRecord | None = None
     """The turn that goes on, if one was accepted."""
     decision: Decision | None = None
@@ -151,10 +155,15 @@ def runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool
     name = tool_name(part)
     if turn is not None and part.get("toolCallId") in turn.ledger:
         return True
+    tool = _tool_of(parts, name, turn)
+    return tool is not None and not tool.is_client
+
+
+def _tool_of(parts: Parts, name: str, turn: RunningTurn | None) -> Tool | None:
+    """The tool of that name, as far as it is known outside an attempt."""
     found = parts.scopes.find_tool(name)
     tool = None if turn is None else turn.tools.get(name)
-    tool = tool or (parts.own_tools.get(name) if found is None else found.tool)
-    return tool is not None and not tool.is_client
+    return tool or (parts.own_tools.get(name) if found is None else found.tool)
 
 
 async def _apply_to_running(
@@ -175,7 +184,13 @@ async def _apply_to_running(
     turn.take_answer(taken)
     turn.log.append_event("answer", json.dumps(taken))
     parts.commits.note(turn.log)
-    return Answered(message=turn.fold.snapshot(), part=applied.part, decision=decision)
+    return Answered(
+        message=turn.fold.snapshot(),
+        part=applied.part,
+        turn=turn.record,
+        growing=turn,
+        decision=decision,
+    )
 
 
 async def _apply_to_stored(
@@ -199,7 +214,11 @@ async def _apply_to_stored(
             client_tools=answer.client_tools,
         )
     return Answered(
-        message=applied.message, part=applied.part, continuation=record, decision=decision
+        message=applied.message,
+        part=applied.part,
+        turn=source,
+        continuation=record,
+        decision=decision,
     )
 
 
@@ -228,25 +247,28 @@ async def _record(
 
 async def tell_answer(parts: Parts, answer: Answer, answered: Answered) -> None:
     """`after_tool_call` for what was decided outside the loop; an approved call runs later."""
-    part = answered.part
+    part, growing = answered.part, answered.growing
     if part is None or answer.outcome == "executed":
         return
+    turn = answered.turn or TurnRecord(  # the message was written without one
+        agent_id=parts.owner.agent_id,
+        request_id="",
+        trigger="auto-continuation",
+        status="completed",
+        generation=0,
+    )
     error = part.get("errorText")
     denied = part.get("state") == "output-denied"
     failure = error or ("The call was not allowed." if denied else None)
     context = ToolResultContext(
-        request_id="",
-        trigger="auto-continuation",
-        continuation=True,
-        agent=parts.agent_ref,
-        abort_signal=AbortSignal(),
+        **facts_of(turn, parts.agent_ref, None if growing is None else growing.signal),
         tool_call_id=answer.tool_call_id,
         tool_name=tool_name(part),
         input=part.get("input"),
         original_input=part.get("input"),
-        step_number=0,
+        step_number=_step_of(answered, answer.tool_call_id),
         messages=(),
-        tool=parts.own_tools.get(tool_name(part)),
+        tool=_tool_of(parts, tool_name(part), growing),
         success=failure is None,
         outcome=answer.outcome,
         output=part.get("output"),
@@ -254,6 +276,18 @@ async def tell_answer(parts: Parts, answer: Answer, answered: Answered) -> None:
         duration_ms=0.0,
     )
     await parts.hooks.observe_end("after_tool_call", context)
+
+
+def _step_of(answered: Answered, tool_call_id: str) -> int:
+    """Which step of its turn asked for the call: an answer may have steps of several turns."""
+    blocks = step_blocks([] if answered.message is None else answered.message["parts"])
+    place = next(
+        (i for i, b in enumerate(blocks) if any(p.get("toolCallId") == tool_call_id for p in b)), 0
+    )
+    if answered.growing is not None:
+        return place - answered.growing.earlier_steps
+    own = len(blocks) if answered.turn is None else answered.turn.steps
+    return max(place - (len(blocks) - own), 0)
 
 
 async def waits_for_outside(parts: Parts, running: RunningTurn | None) -> bool:

@@ -19,10 +19,9 @@ from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
 from thinkwell.core.limits import payer_of
 from thinkwell.core.pieces import Pieces, in_pieces
 from thinkwell.core.principal import Principal
-from thinkwell.core.signal import AbortSignal
-from thinkwell.hooks.contexts import ChatErrorContext
+from thinkwell.hooks.contexts import ChatErrorContext, facts_of
 from thinkwell.journal.tail import Ended, TailEvent
-from thinkwell.journal.turns import Trigger
+from thinkwell.journal.turns import Trigger, TurnRecord
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.messages.validate import check_message, check_reference
@@ -191,13 +190,16 @@ async def explain_refusal(turns: Turns, request_id: str | None, reason: str, ask
     """What the sender of a request that cannot run is told, as `on_chat_error` decides (AC87)."""
     parts = turns.parts
     error = ValueError(reason)
-    context = ChatErrorContext(
+    refused = TurnRecord(  # the turn that it did not become
+        agent_id=parts.owner.agent_id,
         request_id=request_id or "",
         trigger=asker.trigger,
-        continuation=False,
-        agent=parts.agent_ref,
-        abort_signal=AbortSignal(),
+        status="skipped",
+        generation=turns.line.generation,
         principal=asker.principal,
+    )
+    context = ChatErrorContext(
+        **facts_of(refused, parts.agent_ref),
         error=error,
         stage="parse",
         messages_persisted=False,

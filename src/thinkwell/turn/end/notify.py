@@ -9,13 +9,11 @@ changes nothing. A turn started in one of them is one longer in the chain.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
 
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.signal import AbortSignal
-from thinkwell.hooks.contexts import ChatAbortContext, ChatDoneContext, ChatResponse
+from thinkwell.hooks.contexts import ChatAbortContext, ChatDoneContext, ChatResponse, facts_of
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnRecord, set_hooks_owed
 from thinkwell.messages.message import UIMessage
@@ -73,7 +71,7 @@ async def redeliver(parts: Parts, record: TurnRecord) -> None:
 
 async def _tell_done(parts: Parts, outcome: TurnOutcome) -> None:
     context = ChatDoneContext(
-        **_fields(parts, outcome.record),
+        **facts_of(outcome.record, parts.agent_ref),
         response=outcome.response,
         message=outcome.message,
         output=outcome.output,
@@ -82,7 +80,7 @@ async def _tell_done(parts: Parts, outcome: TurnOutcome) -> None:
 
 
 async def _tell_abort(parts: Parts, outcome: TurnOutcome, reason: str) -> None:
-    fields = _fields(parts, outcome.record)
+    fields = facts_of(outcome.record, parts.agent_ref)
     context = ChatAbortContext(**fields, reason=reason, message=outcome.message)
     await parts.hooks.observe_end("on_chat_abort", context)
 
@@ -90,7 +88,7 @@ async def _tell_abort(parts: Parts, outcome: TurnOutcome, reason: str) -> None:
 async def _tell_response(parts: Parts, outcome: TurnOutcome, *, redelivered: bool) -> None:
     record = outcome.record
     context = ChatResponse(
-        **_fields(parts, record),
+        **facts_of(record, parts.agent_ref),
         message=outcome.message,
         status=record.status,  # pyright: ignore[reportArgumentType] - a settled, executed turn
         error=record.error if record.status == "error" else None,
@@ -101,17 +99,6 @@ async def _tell_response(parts: Parts, outcome: TurnOutcome, *, redelivered: boo
         redelivered=redelivered,
     )
     await parts.hooks.observe_end("on_chat_response", context)
-
-
-def _fields(parts: Parts, record: TurnRecord) -> dict[str, Any]:
-    return {
-        "request_id": record.request_id,
-        "trigger": record.trigger,
-        "continuation": record.continuation,
-        "agent": parts.agent_ref,
-        "abort_signal": AbortSignal(),
-        "principal": record.principal,
-    }
 
 
 async def _owe(parts: Parts, record: TurnRecord, owed: int) -> None:

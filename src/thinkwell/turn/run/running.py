@@ -17,7 +17,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import contained
-from thinkwell.hooks.contexts import ChunkContext, StepResult
+from thinkwell.hooks.contexts import ChunkContext, StepResult, facts_of
 from thinkwell.hooks.read_only import ReadOnlyDict
 from thinkwell.journal.bodies import Body
 from thinkwell.journal.ledger import LedgerRow
@@ -169,15 +169,8 @@ class RunningTurn:
         return sum((step.usage for step in self.steps), start=Usage())
 
     def hook_fields(self) -> dict[str, Any]:
-        """What every hook context carries (spec/02 §5.0.9)."""
-        return {
-            "request_id": self.record.request_id,
-            "trigger": self.record.trigger,
-            "continuation": self.record.continuation,
-            "agent": self.parts.agent_ref,
-            "abort_signal": self.signal,
-            "principal": self.record.principal,
-        }
+        """What every hook context carries."""
+        return facts_of(self.record, self.parts.agent_ref, self.signal)
 
     def begun_step(self) -> tuple[ModelMessage, ...]:
         """What the model had said in a step that was cut: it is asked to go on from there."""
@@ -243,12 +236,7 @@ class RunningTurn:
         if not hooks.registry.hooks("on_chunk"):
             return
         context = ChunkContext(
-            request_id=self.record.request_id,
-            trigger=self.record.trigger,
-            continuation=self.record.continuation,
-            agent=self.parts.agent_ref,
-            abort_signal=self.signal,
-            principal=self.record.principal,
+            **self.hook_fields(),
             chunk=ReadOnlyDict(chunk),
             step_number=self.step_number,
             message_id=self.message_id,
