@@ -179,6 +179,11 @@ async def insert_turn(tx: Transaction, record: TurnRecord) -> None:
             "created_at": record.created_at,
         },
     )
+    class_name, _, _ = record.agent_id.partition("/")
+    await tx.execute(
+        "touch_conversation",
+        {"agent": record.agent_id, "class": class_name, "updated_at": record.created_at},
+    )
 
 
 async def find_turn(reader: Reader, agent_id: str, request_id: str) -> TurnRecord | None:

@@ -244,3 +244,12 @@ CREATE TABLE message_versions (
     content TEXT NOT NULL,
     PRIMARY KEY (agent, session, id, version)
 );
+
+-- When each agent was last talked to. Apart from `agents`: every turn writes it, and a row there may
+-- hold a long state.
+CREATE TABLE conversations (
+    agent TEXT NOT NULL PRIMARY KEY,
+    class TEXT NOT NULL,
+    updated_at DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX conversations_by_age ON conversations (class, updated_at DESC, agent);

@@ -33,12 +33,18 @@ UPDATE agents SET generation = generation + 1 WHERE id = :id RETURNING generatio
 
 -- name: conversations
 -- The agents of a class that have been talked to, the latest first, with their first question.
-SELECT a.name, t.created_at AS updated_at,
+SELECT a.name, c.updated_at,
        (SELECT m.content FROM messages m
-        WHERE m.agent = a.id AND m.session = '' AND m.role = 'user' ORDER BY m.seq LIMIT 1) AS first
-FROM agents a JOIN turns t ON t.agent = a.id
-WHERE a.class = :class AND t.seq = (SELECT MAX(seq) FROM turns WHERE agent = a.id)
-ORDER BY t.created_at DESC, a.name LIMIT :limit OFFSET :offset;
+        WHERE m.agent = c.agent AND m.session = '' AND m.role = 'user'
+        ORDER BY m.seq LIMIT 1) AS first
+FROM conversations c JOIN agents a ON a.id = c.agent
+WHERE c.class = :class
+ORDER BY c.updated_at DESC, c.agent LIMIT :limit OFFSET :offset;
+
+-- name: touch_conversation
+-- An agent is talked to.
+INSERT INTO conversations (agent, class, updated_at) VALUES (:agent, :class, :updated_at)
+ON CONFLICT (agent) DO UPDATE SET updated_at = excluded.updated_at;
 
 -- name: all_agents
 -- The ids of all agents.
