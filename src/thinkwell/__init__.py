@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
     from thinkwell.agent.connection import Connection
-    from thinkwell.agent.rpc import RpcStream, rpc
     from thinkwell.agent.think import Think
     from thinkwell.core.authority import Subject
     from thinkwell.core.errors import AbortTurn, FailTurn, ThinkwellError, ToolError
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from thinkwell.core.signal import AbortController, AbortSignal
     from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
     from thinkwell.hooks.registry import hook
+    from thinkwell.hooks.rpc import RpcStream, rpc
     from thinkwell.host.inline import create_agent
     from thinkwell.journal.submission import Submission
     from thinkwell.messages.message import UIMessage
@@ -52,7 +52,7 @@ _HOMES = {
     "Model": "models.base",
     "Output": "tools.output",
     "Principal": "core.principal",
-    "RpcStream": "agent.rpc",
+    "RpcStream": "hooks.rpc",
     "Scope": "tools.scope",
     "Session": "session.session",
     "StepConfig": "hooks.answers",
@@ -71,7 +71,7 @@ _HOMES = {
     "create_agent": "host.inline",
     "has_tool_call": "tools.stopping",
     "hook": "hooks.registry",
-    "rpc": "agent.rpc",
+    "rpc": "hooks.rpc",
     "step_count_is": "tools.stopping",
     "tool": "tools.tool",
 }

@@ -15,6 +15,9 @@ from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
 from thinkwell.core.principal import Principal
 from thinkwell.features.jobs import Jobs
+from thinkwell.hooks.feature import Feature
+from thinkwell.hooks.seats import Seats
+from thinkwell.journal.storage import Storage
 from thinkwell.wire.http import HttpRequest
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ class Agent:
     send_identity_on_connect: ClassVar[bool] = True
     """Whether clients are told the class and name they are connected to."""
 
+    features: ClassVar[Sequence[Feature]] = ()
+    """What the agent can beside its turns, each an object that becomes a namespace of the agent."""
+
     suggestions: ClassVar[Mapping[str, str]] = {}
     """Things to say first, by title; the page at `/` offers them in an empty conversation."""
 
@@ -39,10 +45,13 @@ class Agent:
 
     jobs: Jobs
     """Durable calls of this agent's methods: now, later, and again after a crash."""
+    storage: Storage
+    """Values of your own that outlive the process, by key. A clear leaves them."""
 
     _name: str
     _state: StateBox
     _connections: Connections
+    _seats: Seats
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         """Give the class its stable name and check what it defines."""

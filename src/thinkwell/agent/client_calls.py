@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from thinkwell.agent.rpc import CHOOSES_BRANCH, rpc
+from thinkwell.agent.rpc import CHOOSES_BRANCH
 from thinkwell.core.errors import SessionError, TurnActiveError
+from thinkwell.hooks.rpc import rpc
 from thinkwell.journal.ledger import call_times
 from thinkwell.journal.turns import TurnRecord, TurnStatus, turns_of_message, unsettled_turns
 from thinkwell.messages.message import UIMessage

@@ -86,7 +86,7 @@ class Connections:
             await chat.live.connect(watcher)
         self._open[watcher] = connection
         try:
-            self._greet(watcher, state)
+            self._greet(watcher, connection, state)
             await self.tell("on_connect", connection, request)
         except BaseException as error:
             self.forget(watcher)
@@ -107,7 +107,7 @@ class Connections:
                 await _answer(agent.should_send_protocol_messages(connection, request))
             )
 
-    def _greet(self, watcher: Watcher, state: StateBox) -> None:
+    def _greet(self, watcher: Watcher, connection: Connection, state: StateBox) -> None:
         if not watcher.protocol:
             return
         agent, has_state = self.agent, state.defined
@@ -116,6 +116,8 @@ class Connections:
         if has_state:
             watcher.send(encode.state(state.value))
         watcher.send(encode.mcp_servers())
+        for frame in agent._seats.greet(connection):  # pyright: ignore[reportPrivateUsage]
+            watcher.send(frame)
 
     def forget(self, watcher: Watcher) -> None:
         """The socket is gone; turns go on."""

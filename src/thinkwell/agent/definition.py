@@ -6,9 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from thinkwell.agent.rpc import is_rpc, rpc_methods
+from thinkwell.agent.rpc import rpc_methods
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.hooks.registry import ALIASES
+from thinkwell.hooks.rpc import is_rpc
+from thinkwell.hooks.seats import features_of
 from thinkwell.tools.tool import is_tool
 from thinkwell.turn.run.limits import limits_of
 from thinkwell.wire.naming import kebab_case
@@ -46,6 +48,7 @@ def check_class(cls: type) -> None:
         if base is not None:
             _check_hiding(cls, base, name, member)
     rpc_methods(cls)
+    features_of(cls)
     if isinstance(limits := vars(cls).get("time_limits", {}), Mapping):
         _check_time_limits(cls, cast("Mapping[str, Any]", limits))
     elif not hasattr(limits, "__get__"):

@@ -1,8 +1,8 @@
 """HTTP requests for one agent: which of its own routes is asked for, else the app's (spec/01
 §1.3.5-6).
 
-A chat agent has `get-messages`, `run` and `chat`; everything else, and every path of an agent
-without chat, goes to `on_request`.
+A chat agent has `get-messages`, `run` and `chat`; then come the routes of its features; everything
+else goes to `on_request`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import msgspec
 
 from thinkwell.agent.agent import Agent
 from thinkwell.core import json
+from thinkwell.core.authority import Subject
 from thinkwell.core.errors import StoreUnavailableError
+from thinkwell.core.serving import serving
 from thinkwell.core.user_code import call_user
 from thinkwell.features.http_chat.chat import join_chat, post_chat, stop_chat
 from thinkwell.features.http_run import get_run, post_run
-from thinkwell.turn.ask.authority import NotAllowed
+from thinkwell.hooks.routes import LOOKING, FoundRoute, RouteRequest, find_route
+from thinkwell.turn.ask.authority import NotAllowed, demand
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import RETRY_LATER, HttpRequest, HttpResponse
 from thinkwell.wire.http_body import AgentRequest, Refusal, json_response
@@ -46,27 +49,62 @@ async def handle_agent_request(
 ) -> HttpResponse:
     """Answer one request."""
     own = None if turns is None else _own_route(request.path)
-    if turns is None or own is None:
+    if turns is not None and own is not None:
+        if request.method not in own.methods:
+            return _wrong_method(own.methods)
+        read_only = own.methods == _WRITE and await _may_only_look(agent, request)
+        answer = own.handler(turns, AgentRequest(request, read_only))
+        return await _answer_or_refusal(agent, answer, as_json=own.json)
+    routes = (each.route for each in agent._seats.routes)  # pyright: ignore[reportPrivateUsage]
+    found = find_route(routes, request.method, request.path)
+    if found is None:
         return await _ask_app(agent, request)
-    if request.method not in own.methods:
-        allowed = {"allow": ", ".join(own.methods)}
-        return HttpResponse(status=405, body=b"Method Not Allowed", headers=allowed)
-    read_only = own.methods == _WRITE and await _may_only_look(agent, request)
+    if request.method not in found.route.allowed:
+        return _wrong_method(found.route.allowed)
+    answer = _ask_feature(agent, found, request)
+    return await _answer_or_refusal(agent, answer, as_json=found.route.errors == "json")
+
+
+def _wrong_method(allowed: tuple[str, ...]) -> HttpResponse:
+    headers = {"allow": ", ".join(allowed)}
+    return HttpResponse(status=405, body=b"Method Not Allowed", headers=headers)
+
+
+async def _ask_feature(agent: Agent, found: FoundRoute, request: HttpRequest) -> HttpResponse:
+    """Let a route answer; one that may change something only for whom `authorize` lets."""
+    route = found.route
+    changes = not route.only_looks and request.method not in LOOKING
+    asked = RouteRequest(
+        request=request,
+        params=found.params,
+        readonly=changes and await _may_only_look(agent, request),
+    )
+    if changes and route.asks:
+        subject = Subject(read_only=asked.readonly, method=f"{request.method} {route.path}")
+        await demand(agent, "call", asked.principal, subject)
+    with serving(f"{agent.agent_class}/{agent.name}", asked):
+        return await call_user(f"route {route.path!r}", route.handler, asked)
+
+
+async def _answer_or_refusal(
+    agent: Agent, answer: Awaitable[HttpResponse], *, as_json: bool
+) -> HttpResponse:
+    """What a route says, or why it does not."""
     try:
-        return await own.handler(turns, AgentRequest(request, read_only))
+        return await answer
     except NotAllowed as refused:
         refusal = Refusal(refused.status, str(refused), refused.headers)
     except StoreUnavailableError as error:
         log.warning("a request was refused: %s", error.reason, extra={"action": "refuse"})
-        text = error.told(exposed=turns.parts.agent.expose_errors)
+        text = error.told(exposed=getattr(agent, "expose_errors", False))
         refusal = Refusal(503, text, RETRY_LATER)
     except Refusal as said:
         refusal = said
-    if own.json:
-        answer = json_response({"error": refusal.text, **refusal.facts}, refusal.status)
+    if as_json:
+        response = json_response({"error": refusal.text, **refusal.facts}, refusal.status)
     else:
-        answer = HttpResponse(status=refusal.status, body=refusal.text.encode())
-    return msgspec.structs.replace(answer, headers={**answer.headers, **refusal.headers})
+        response = HttpResponse(status=refusal.status, body=refusal.text.encode())
+    return msgspec.structs.replace(response, headers={**response.headers, **refusal.headers})
 
 
 async def _may_only_look(agent: Agent, request: HttpRequest) -> bool:

@@ -1,4 +1,4 @@
-"""Methods that clients may call: `@rpc`, and how a call is answered (spec/01 §5).
+"""Calls of clients: methods marked with `@rpc` and what features bring (spec/01 §5).
 
 Arguments are checked against the method's annotations. Answers go to the calling connection alone;
 what a method raises is its answer too, and is logged.
@@ -11,9 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, overload
-
-import msgspec
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
@@ -26,8 +24,8 @@ from thinkwell.core.errors import (
     UserCodeError,
 )
 from thinkwell.core.user_code import contained
+from thinkwell.hooks.rpc import RpcMark, RpcStream, is_rpc, mark_of
 from thinkwell.turn.ask.authority import NotAllowed, demand
-from thinkwell.wire import encode
 
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
@@ -39,86 +37,30 @@ log = logging.getLogger("thinkwell.agent")
 
 UNKNOWN_ERROR = "Unknown error occurred"
 
-F = TypeVar("F", bound=Callable[..., Any])
-_MARK = "__thinkwell_rpc__"
 CHOOSES_BRANCH = "setActiveLeaf"
 """The call of every chat agent that changes what all clients see of the conversation."""
 
 
-class _Marked(msgspec.Struct, frozen=True):
-    name: str
-    streaming: bool
-    read_only: bool
+class _Found(NamedTuple):
+    """What a client calls."""
+
+    function: Callable[..., Any]
+    first: tuple[Any, ...]
+    """What it is given before the client's arguments."""
+    mark: RpcMark
 
 
-@overload
-def rpc(method: F) -> F: ...
-@overload
-def rpc(
-    *, name: str | None = None, streaming: bool = False, read_only: bool = False
-) -> Callable[[F], F]: ...
-def rpc(
-    method: F | None = None,
-    *,
-    name: str | None = None,
-    streaming: bool = False,
-    read_only: bool = False,
-) -> F | Callable[[F], F]:
-    """Let clients call this method: `agent.call("method", [...])` in the browser.
-
-    An async generator streams: every value it yields is sent. With `streaming=True` the method
-    gets an `RpcStream` as its first argument instead. `name` is what clients call it. With
-    `read_only=True` whoever may only look may call it: it changes nothing.
-    """
-
-    def mark(function: F) -> F:
-        streams = streaming or inspect.isasyncgenfunction(function)
-        setattr(function, _MARK, _Marked(name or function.__name__, streams, read_only))
-        return function
-
-    return mark if method is None else mark(method)
-
-
-def is_rpc(member: Any) -> bool:
-    """Whether clients may call it."""
-    return hasattr(member, _MARK)
-
-
-class RpcStream:
-    """What a streaming method writes its answers to. After the end, nothing is sent any more."""
-
-    def __init__(self, call_id: str, send: Callable[[str], None]) -> None:
-        self._call_id = call_id
-        self._send = send
-        self._closed = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether the end was sent."""
-        return self._closed
-
-    def send(self, value: Any) -> bool:
-        """Send one value. False after the end."""
-        if self._closed:
-            return False
-        self._send(encode.rpc_result(self._call_id, json.to_jsonable(value), done=False))
-        return True
-
-    def end(self, value: Any = None) -> bool:
-        """Send the last value. False if there was an end already."""
-        if self._closed:
-            return False
-        self._send(encode.rpc_result(self._call_id, json.to_jsonable(value)))
-        self._closed = True
-        return True
-
-    def error(self, text: str) -> bool:
-        """End with an error. False if there was an end already."""
-        if self._closed:
-            return False
-        self._closed = True
-        self._send(encode.rpc_error(self._call_id, json.clean_text(text)))
-        return True
+def _find(agent: Agent, name: str) -> _Found | None:
+    """A method of the agent, or what a feature brings."""
+    method = rpc_methods(type(agent)).get(name)
+    if method is not None:
+        return _Found(method, (agent,), mark_of(method, name))
+    call = agent._seats.calls.get(name)  # pyright: ignore[reportPrivateUsage]
+    if call is None:
+        return None
+    if inspect.ismethod(call):
+        return _Found(call.__func__, (call.__self__,), mark_of(call, name))
+    return _Found(call, (), mark_of(call, name))
 
 
 async def answer_call(
@@ -148,7 +90,7 @@ def _told(agent: Agent, error: Exception) -> str:
 
 
 async def _demand(agent: Agent, call: RpcCall, connection: Connection) -> None:
-    found = rpc_methods(type(agent)).get(call.method)
+    found = _find(agent, call.method)
     if found is None:
         return  # `_run` says so
     first: Any = call.args[0] if call.args else None
@@ -157,26 +99,25 @@ async def _demand(agent: Agent, call: RpcCall, connection: Connection) -> None:
         method=call.method,
         input=call.args,
         message_id=first if isinstance(first, str) and call.method == CHOOSES_BRANCH else None,
-        looks=getattr(found, _MARK).read_only,
+        looks=found.mark.read_only,
     )
     action = "branch" if call.method == CHOOSES_BRANCH else "call"
     await demand(agent, action, connection.principal, subject)
 
 
-async def _run(
-    agent: object, call: RpcCall, stream: RpcStream, *, gone: Callable[[], bool]
-) -> None:
-    found = rpc_methods(type(agent)).get(call.method)
+async def _run(agent: Agent, call: RpcCall, stream: RpcStream, *, gone: Callable[[], bool]) -> None:
+    found = _find(agent, call.method)
     if found is None:
         missing = not hasattr(type(agent), call.method)
         says = "does not exist" if missing else "is not callable"
         stream.error(f"Method {call.method} {says}")
         return
-    marked: _Marked = getattr(found, _MARK)
-    generates = inspect.isasyncgenfunction(inspect.unwrap(found))
-    first = (agent, stream) if marked.streaming and not generates else (agent,)
-    bound = _arguments(found, (*first, *call.args))
-    result = found(*bound.args, **bound.kwargs)
+    function, first, mark = found
+    generates = inspect.isasyncgenfunction(inspect.unwrap(function))
+    if mark.streaming and not generates:
+        first = (*first, stream)
+    bound = _arguments(function, (*first, *call.args))
+    result = function(*bound.args, **bound.kwargs)
     if generates:
         async with aclosing(result) as values:
             async for value in values:
@@ -186,7 +127,7 @@ async def _run(
         stream.end()
         return
     result = await result if inspect.isawaitable(result) else result
-    stream.end(None if marked.streaming else result)
+    stream.end(None if mark.streaming else result)
 
 
 @cache
@@ -197,7 +138,7 @@ def rpc_methods(cls: type) -> Mapping[str, Callable[..., Any]]:
         member = inspect.getattr_static(cls, attribute)
         if not is_rpc(member):
             continue
-        name = getattr(member, _MARK).name
+        name = mark_of(member, attribute).name
         if name in found:
             raise AgentDefinitionError(
                 f"{cls.__name__}.{found[name].__name__} and {cls.__name__}.{attribute} are both "
@@ -209,7 +150,9 @@ def rpc_methods(cls: type) -> Mapping[str, Callable[..., Any]]:
 
 def _arguments(function: Callable[..., Any], given: tuple[Any, ...]) -> inspect.BoundArguments:
     """The arguments of a call as the annotations want them. Raises `TypeError`, `ValueError`."""
-    signature, checks = _signature(function)
+    # What is made anew for each activation must not stay in the cache when its agent sleeps.
+    read = _signature if getattr(function, "__closure__", ()) is None else _signature.__wrapped__
+    signature, checks = read(function)
     bound = signature.bind(*given)
     for name, check in checks.items():
         if name in bound.arguments:

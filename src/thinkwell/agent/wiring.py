@@ -6,26 +6,32 @@ The only place that knows them all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.connections import Chat, Connections, OpenConnection
 from thinkwell.agent.http import handle_agent_request
 from thinkwell.agent.instance import Instance, new_instance
+from thinkwell.agent.kit import AgentKit
+from thinkwell.agent.rpc import rpc_methods
 from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import StoreUnavailableError, TurnError
+from thinkwell.core.errors import ConfigurationError, StoreUnavailableError, TurnError
 from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import CLOSING, TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_user
 from thinkwell.features.jobs import Jobs, NewDue
 from thinkwell.hooks.dispatch import HookLimits, Hooks
+from thinkwell.hooks.feature import Feature
+from thinkwell.hooks.seats import Seats, features_of
 from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turn_log import Owner
 from thinkwell.live.live import Live
@@ -34,7 +40,7 @@ from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
-from thinkwell.store.ownership import UNBORN, claim, claim_if_there
+from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
 from thinkwell.turn.ask.crowd import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
@@ -71,6 +77,10 @@ class Shared:
         self.suspects = Suspects()
         self.new_due_job: NewDue = _nobody
         """Told of every job that waits; the host sets its runner."""
+        self.features: Sequence[Feature] = ()
+        """Templates of the features that every agent has."""
+        self.agents: Callable[[type | str, str], Any] = _no_agents
+        """A stub of an agent, by class and name."""
 
 
 def _nobody(_agent_id: str, _due_at: float) -> None:
@@ -89,6 +99,7 @@ class Activation:
         chat: Chat | None,
         tasks: TaskOwner,
         jobs: Jobs,
+        seats: Seats,
     ) -> None:
         self.agent = agent
         self.jobs = jobs
@@ -97,6 +108,7 @@ class Activation:
         self._chat = chat
         self._turns = None if chat is None else chat.turns
         self._tasks = tasks
+        self._seats = seats
         self._users = 0
 
     @contextmanager
@@ -159,7 +171,10 @@ class Activation:
         """
         if self._turns is not None:
             self._turns.close()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + within
         await self._tasks.close(within)
+        await self._seats.close(max(until - loop.time(), 0.0))
 
 
 async def wake(
@@ -175,13 +190,7 @@ async def wake(
     `instance` is an agent that was made before, with hooks and scopes it has already.
     """
     agent_id = f"{cls.agent_class}/{name}"
-    try:
-        owned = await (claim if create else claim_if_there)(
-            shared.store, agent_id, cls=cls.agent_class, name=name, now=shared.clock.now()
-        )
-    except StoreUnavailableError as error:
-        shared.commits.health.failed(error)
-        raise
+    owned = await _claim(cls, name, shared, create=create)
     owner = Owner(agent_id, owned.epoch)
     if instance is None and issubclass(cls, Think):
         instance = Instance(cls, name)
@@ -197,13 +206,63 @@ async def wake(
     if instance is not None:
         turns = Turns(tasks, owned.generation)
         chat = Chat(turns, Live(watchers, turns.transcript, turns.find_ended))
+    seats = _seat_features(agent, None if chat is None else chat.turns, owner, shared)
+    if instance is not None and chat is not None:
         await _wire_chat(instance, chat, owner, shared)
-    await call_user("on_start", agent.on_start)
-    if chat is not None:
-        await chat.turns.recover()
+    hooks = None if instance is None else instance.hooks
+    seats.connect(hooks, jobs.handlers, rpc_methods(cls))
+    await _start(agent, seats, chat)
     return Activation(
-        agent, connections=connections, state=state, chat=chat, tasks=tasks, jobs=jobs
+        agent,
+        connections=connections,
+        state=state,
+        chat=chat,
+        tasks=tasks,
+        jobs=jobs,
+        seats=seats,
     )
+
+
+async def _claim(cls: type[Agent], name: str, shared: Shared, *, create: bool) -> OwnedAgent:
+    agent_id = f"{cls.agent_class}/{name}"
+    try:
+        return await (claim if create else claim_if_there)(
+            shared.store, agent_id, cls=cls.agent_class, name=name, now=shared.clock.now()
+        )
+    except StoreUnavailableError as error:
+        shared.commits.health.failed(error)
+        raise
+
+
+async def _start(agent: Agent, seats: Seats, chat: Chat | None) -> None:
+    """Features, then `on_start`, then turns: each finds what came before it."""
+    try:
+        await seats.boot()
+        await call_user("on_start", agent.on_start)
+        if chat is not None:
+            await chat.turns.recover()
+    except BaseException:
+        await seats.close(CLOSING)  # the next try begins with new ones
+        raise
+
+
+def _seat_features(agent: Agent, turns: Turns | None, owner: Owner, shared: Shared) -> Seats:
+    """Give an agent its features, each with a kit of its own, and its storage."""
+
+    def storage(owned_by: str) -> Storage:
+        return Storage(shared.store, shared.commits, owner, owned_by)
+
+    agent.storage = storage(AGENT)
+    agent._seats = seats = Seats(  # pyright: ignore[reportPrivateUsage]
+        agent,
+        features_of(type(agent), shared.features),
+        lambda name: AgentKit(name, agent, turns, storage=storage(name), shared=shared),
+    )
+    return seats
+
+
+def _no_agents(cls: type | str, name: str) -> Any:
+    raise ConfigurationError(f"There is no agent {cls!r} named {name!r}: nobody serves it.")
 
 
 def _jobs_of(agent: Agent, owner: Owner, shared: Shared) -> Jobs:
@@ -241,6 +300,7 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
             agent=agent,
             agent_ref=agent,
             own_tools=instance.own_tools,
+            offers=agent._seats,  # pyright: ignore[reportPrivateUsage]
             owner=owner,
             store=shared.store,
             commits=shared.commits,

@@ -36,6 +36,7 @@ ThinkwellError
 │  └─ OwnershipLostError       another host took this agent over
 ├─ SubmissionConflictError     an id and an idempotency key that name different turns
 ├─ JobError                    a job that could never run, or an attempt of one that is over
+├─ FeatureError                a feature raised; the text names it
 ├─ ReadonlyError               somebody who may only look tried to change the state
 └─ HostClosedError             the app is not running (or is stopping)
 
@@ -378,6 +379,17 @@ class UserCodeError(ThinkwellError):
 
     def __init__(self, what: str, error: BaseException) -> None:
         super().__init__(f"{what} raised {type(error).__name__}, which is no Exception.")
+
+
+class FeatureError(ThinkwellError):
+    """A feature raised where nothing can go on without it; what it raised is the `__cause__`."""
+
+    def __init__(self, feature: str, moment: str, error: Exception) -> None:
+        super().__init__(
+            f"The feature {feature!r} failed in {moment}: {type(error).__name__}: {error}"
+        )
+        self.feature = feature
+        self.moment = moment
 
 
 class AbortTurn(BaseException):

@@ -11,7 +11,8 @@ agent is made in `on_boot`, or all agents would share it. `seats.py` binds and a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from datetime import datetime
+from typing import Any, ClassVar, Protocol, TypedDict, Unpack
 
 from thinkwell.core.authority import Action, Subject
 from thinkwell.core.bus import EventBus
@@ -20,14 +21,27 @@ from thinkwell.core.principal import Principal
 from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.jobs import JobHandler
 from thinkwell.hooks.routes import Route
+from thinkwell.journal.jobs import Job
 from thinkwell.journal.storage import Storage
 from thinkwell.journal.submission import Submission
-from thinkwell.messages.message import UIMessage
+from thinkwell.journal.tail import TailEvent
+from thinkwell.journal.turns import TurnRecord
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.session import Session
 from thinkwell.tools.tool import Tool
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest
+
+
+class JobOptions(TypedDict, total=False):
+    """What can be said about a job; see `agent.jobs.enqueue`."""
+
+    due: datetime | float | None
+    delay: float | None
+    key: str | None
+    max_attempts: int
+    base_delay: float
+    max_delay: float
 
 
 class Client(Protocol):
@@ -112,22 +126,35 @@ class Kit(Protocol):
         """
         ...
 
-    def tail(self, request_id: str, start: int = 0) -> AsyncIterator[Any]:
+    def tail(self, request_id: str, start: int = 0) -> AsyncIterator[TailEvent]:
         """Follow a turn, running or ended, from a chunk on. Leaving stops nothing."""
+        ...
+
+    async def find(self, request_id: str) -> TurnRecord | None:
+        """How a turn stands; None if there is none."""
+        ...
+
+    def line(self) -> Sequence[TurnRecord]:
+        """The turn that runs and those that wait, in order."""
         ...
 
     # Jobs
 
-    async def enqueue(self, job: str, payload: Any = None, **options: Any) -> str:
-        """Have one of this feature's jobs done, now or later; the job's id."""
+    async def enqueue(self, job: str, payload: Any = None, **options: Unpack[JobOptions]) -> Job:
+        """Have one of this feature's jobs done, at least once: now, later, after a crash.
+
+        The options are those of `agent.jobs.enqueue`.
+        """
         ...
 
     # What a client does
 
     async def send(self, asked: ChatRequest, by: Client) -> Submission | None:
-        """A chat request with the client's whole list; None if the agent's policy drops it.
+        """A chat request with the client's whole list.
 
-        Raises `ValueError` for messages that are none; nothing is stored then.
+        A list that ends with an answer brings outcomes of its calls; None if it cannot go on yet.
+        Raises `ValueError` for messages that are none, and `Refusal` if the agent is busy and its
+        policy drops what comes then; nothing is stored.
         """
         ...
 
@@ -144,8 +171,8 @@ class Kit(Protocol):
         """Stop a turn that runs or waits. False if it does neither."""
         ...
 
-    async def transcript(self) -> list[UIMessage]:
-        """What every client should show: the active path, then what waits."""
+    async def transcript(self) -> bytes:
+        """What every client should show, as a JSON list: the active path, then what waits."""
         ...
 
     async def authorize(self, action: Action, by: Client, subject: Subject | None = None) -> None:

@@ -26,10 +26,13 @@ from thinkwell.core.errors import (
 from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
+from thinkwell.hooks.feature import Feature
+from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.job_runner import JobRunner
 from thinkwell.host.local import LocalHostClient
 from thinkwell.host.starts import Starts
+from thinkwell.host.stub import AgentStub
 from thinkwell.journal.boots import (
     SOON,
     Boot,
@@ -81,6 +84,7 @@ class Host:
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
         limits: Limits | None = None,
+        features: Sequence[Feature] = (),
         instance: Instance | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
@@ -102,6 +106,10 @@ class Host:
             limits=limits or Limits(),
         )
         self._shared.new_due_job = self._jobs.new_due
+        self._shared.features = tuple(features)
+        self._shared.agents = self._stub
+        for cls in self._classes.values():
+            features_of(cls, features)  # a clash is known now, not when the first agent wakes
         self._starts = Starts(store)
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
@@ -172,6 +180,15 @@ class Host:
     def client(self) -> LocalHostClient:
         """The way in for an edge in the same process."""
         return LocalHostClient(self, frozenset(self._classes), self._store)
+
+    def _stub(self, cls: type | str, name: str) -> AgentStub:
+        """Another agent of this host, for a feature."""
+        class_name: str = cls if isinstance(cls, str) else getattr(cls, "agent_class", cls.__name__)
+        address = AgentAddress(class_name, name)
+        self._check_served(address)
+        served = self._classes[class_name]
+        names = [feature.name for feature in features_of(served, self._shared.features)]
+        return AgentStub(served, address, self.client, features=names)
 
     def not_ready(self) -> str | None:
         """Why no work is accepted now, in a word that strangers may read; None if it is."""
@@ -251,15 +268,18 @@ class Host:
         self._last_used[address.id] = self._shared.clock.monotonic()
         task = self._awake.get(address.id)
         if task is None or (task.done() and not _is_awake(task)):
-            if not self._serves(address):
-                raise ConfigurationError(
-                    f"No agent class is named {address.class_name!r}. Served: "
-                    f"{', '.join(sorted(self._classes))}."
-                )
+            self._check_served(address)
             self._starts.check(address.id)
             task = self._tasks.spawn(self._wake(address, create=create), name=address.id)
             self._awake[address.id] = task
         return task
+
+    def _check_served(self, address: AgentAddress) -> None:
+        if not self._serves(address):
+            raise ConfigurationError(
+                f"No agent class is named {address.class_name!r}. Served: "
+                f"{', '.join(sorted(self._classes))}."
+            )
 
     def _serves(self, address: AgentAddress) -> bool:
         only = self._instance

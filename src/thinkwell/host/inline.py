@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ToolDefinitionError
+from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
@@ -34,6 +35,7 @@ def create_agent(
     tools: Iterable[Any] = (),
     system_prompt: str | None = None,
     scopes: Sequence[Scope] = (),
+    features: Sequence[Feature] = (),
     max_steps: int = 20,
     on_max_steps: Literal["stop", "error", "answer"] = "error",
     tool_execution: Literal["parallel", "sequential"] = "sequential",
@@ -56,6 +58,7 @@ def create_agent(
         "max_steps": max_steps,
         "on_max_steps": on_max_steps,
         "tool_execution": tool_execution,
+        "features": tuple(features),
         **settings,
     }
     instance = Instance(type("InlineAgent", (Think,), chosen), name, tools=_by_name(tools))

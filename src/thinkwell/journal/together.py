@@ -48,11 +48,7 @@ _current: ContextVar[Together | None] = ContextVar("together", default=None)
 
 @contextmanager
 def collecting(agent_id: str) -> Generator[Together]:
-    """What the block writes is collected; the caller carries it out. A block inside joins it."""
-    outer = _current.get()
-    if outer is not None and outer.takes(agent_id):
-        yield outer
-        return
+    """What the block writes is collected; the caller carries it out."""
     together = Together(agent_id)
     token = _current.set(together)
     try:
@@ -64,11 +60,17 @@ def collecting(agent_id: str) -> Generator[Together]:
 
 @asynccontextmanager
 async def as_one_commit(commits: GroupCommit, owner: Owner) -> AsyncGenerator[None]:
-    """What the block writes is committed at its end; nothing of it, if it raises."""
+    """What the block writes is committed at its end; nothing of it, if it raises.
+
+    Inside another such block it belongs to that one.
+    """
     outer = _current.get()
+    if outer is not None and outer.takes(owner.agent_id):
+        yield
+        return
     with collecting(owner.agent_id) as together:
         yield
-    if together is not outer and together.writes:
+    if together.writes:
         await commits.run(owner, together.write)
 
 

@@ -18,6 +18,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.core.limits import Limits
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
+from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.host.stub import AgentStub
 from thinkwell.server.asgi import AsgiCall, Receive, Scope, Send, local_path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from thinkwell.agent.agent import Agent
+    from thinkwell.hooks.feature import Feature
     from thinkwell.host.control import Control
     from thinkwell.host.host import Host
     from thinkwell.server.access import Auth, BeforeHook
@@ -66,6 +68,7 @@ class App:
         tool_threads: Threads for sync tools, of all agents together.
         tool_threads_per_agent: How many of them one agent may use at a time.
         limits: How much one principal or address may take; see `Limits`.
+        features: What every agent can beside its own features; see `Feature`.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class App:
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
         limits: Limits = Limits(),  # noqa: B008 - frozen
+        features: Sequence[Feature] = (),
     ) -> None:
         self.agents = tuple(agents)
         self.store = store
@@ -107,6 +111,7 @@ class App:
         self.limits = limits
         self.events = EventBus()
         """What happens inside, for whoever subscribes; also before the start."""
+        self.features = tuple(features)
         self._names = _names_of(self.agents)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
@@ -146,6 +151,7 @@ class App:
                 tool_threads=self.tool_threads,
                 tool_threads_per_agent=self.tool_threads_per_agent,
                 limits=self.limits,
+                features=self.features,
             )
             await host.start()
             self._control = await control_of(host, database_file(self.store))
@@ -199,7 +205,9 @@ class App:
                 f"This app does not serve {cls.__name__}; it serves {known}. "
                 f"Write `App(agents=[..., {cls.__name__}])`."
             )
-        stub = AgentStub(cls, AgentAddress(class_name, name), lambda: self.client)
+        names = [feature.name for feature in features_of(cls, self.features)]
+        address = AgentAddress(class_name, name)
+        stub = AgentStub(cls, address, lambda: self.client, features=names)
         return cast("AgentT", stub)
 
     async def revoke(self, principal_id: str) -> None:

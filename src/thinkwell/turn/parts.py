@@ -6,7 +6,7 @@ only through `Audience`; `agent/wiring.py` hands in the real ones.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
@@ -14,9 +14,11 @@ import msgspec
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.hooks.contexts import TurnContext
+from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import Hooks
+from thinkwell.hooks.seats import Offered
 from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.together import Write
 from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import UIMessage
 from thinkwell.models.base import Model
@@ -112,6 +114,26 @@ class Audience(Protocol):
         ...
 
 
+class Offers(Protocol):
+    """What features bring into turns: all that a turn knows of them, beside hooks among hooks."""
+
+    def tools(self, turn: HookContext) -> Mapping[str, Offered]:
+        """Tools for this turn, by name, and whose they are."""
+        ...
+
+    def find_tool(self, name: str) -> Tool | None:
+        """One of their tools, outside of any turn."""
+        ...
+
+    def prompt(self, turn: HookContext) -> Sequence[str]:
+        """Lines about what they can do."""
+        ...
+
+    async def forget(self, agent_id: str, limit: float | None) -> Write:
+        """The conversation is being cleared; what they write then, for the clear's transaction."""
+        ...
+
+
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """The collaborators of one agent's turns."""
 
@@ -120,6 +142,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """The agent as hooks and tools see it."""
     own_tools: Mapping[str, Tool]
     """The decorated tools of the class."""
+    offers: Offers
+    """What features bring."""
     owner: Owner
     store: Store
     commits: GroupCommit

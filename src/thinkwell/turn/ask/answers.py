@@ -163,7 +163,8 @@ def _tool_of(parts: Parts, name: str, turn: RunningTurn | None) -> Tool | None:
     """The tool of that name, as far as it is known outside an attempt."""
     found = parts.scopes.find_tool(name)
     tool = None if turn is None else turn.tools.get(name)
-    return tool or (parts.own_tools.get(name) if found is None else found.tool)
+    tool = tool or (parts.own_tools.get(name) if found is None else found.tool)
+    return tool or parts.offers.find_tool(name)
 
 
 async def _apply_to_running(

@@ -7,6 +7,7 @@ that runs meanwhile has lost its row: nothing it writes afterwards is stored.
 
 from __future__ import annotations
 
+from thinkwell.journal.together import Write
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.store.base import Transaction
 from thinkwell.turn.end.end_turn import end_older
@@ -23,16 +24,20 @@ _ERASED = (
 """What a clear does beside deleting the messages."""
 
 
-async def next_generation(parts: Parts, running: TurnLog | None, *, forget: bool) -> int:
-    """Store the next generation and skip what is unsettled; `forget` also erases the rest."""
+async def next_generation(parts: Parts, running: TurnLog | None, *, forget: Write | None) -> int:
+    """Store the next generation and skip what is unsettled.
+
+    `forget` also erases the rest, and is what features write on that occasion.
+    """
 
     async def work(tx: Transaction) -> int:
         generation = await _bump(tx, parts)
         if running is not None:
             running.packed = running.erased = True
-        if forget:
+        if forget is not None:
             await _forget(tx, parts)
             parts.commits.forget_bodies(parts.owner.agent_id)
+            await forget(tx)
         return generation
 
     try:

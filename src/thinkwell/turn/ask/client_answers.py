@@ -155,5 +155,7 @@ async def _find_tool(turns: Turns, name: str) -> Tool | None:
         return in_scope.tool
     if name in parts.own_tools:
         return parts.own_tools[name]
+    if (offered := parts.offers.find_tool(name)) is not None:
+        return offered
     given = await call_user("get_tools", parts.agent.get_tools)
     return as_tool(given[name]) if name in given else None

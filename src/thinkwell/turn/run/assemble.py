@@ -6,7 +6,7 @@ message 10,000 costs what it costs at message 100.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from thinkwell.core.errors import EmptyPromptError, ToolDefinitionError
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.answers import TurnConfig
-from thinkwell.hooks.contexts import TurnContext
+from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.limits import MAX_ROW_BYTES
@@ -39,12 +39,14 @@ MIN_RECENT = 4
 async def assemble(turn: RunningTurn) -> Prompt:
     """Everything the first model call needs."""
     parts = turn.parts
-    tools = await turn_tools(turn)
+    facts = HookContext(**turn.hook_fields())
+    tools = await turn_tools(turn, facts)
+    lines = parts.offers.prompt(facts)
     offered = {**parts.scopes.active_tools(), **tools}
     base = await call_user("get_system_prompt", parts.agent.get_system_prompt)
     context = TurnContext(
         **turn.hook_fields(),
-        system=with_capabilities(base, _offered(offered, None)),
+        system=with_capabilities(base, _offered(offered, None), lines),
         messages=await read_history(turn, tools),
         tools=MappingProxyType(offered),
         model=parts.resolve_model(await call_user("get_model", parts.agent.get_model)),
@@ -66,18 +68,18 @@ async def assemble(turn: RunningTurn) -> Prompt:
     turn.tools = {**tools, **(config.tools or {})}
     return Prompt(
         model=final.model,
-        system=_system(base, final.tools, config),
+        system=_system(base, lines, final.tools, config),
         messages=final.messages,
         tools=turn.tools,
         config=config,
     )
 
 
-def _system(base: str, tools: Mapping[str, Tool], config: TurnConfig) -> str:
+def _system(base: str, lines: Sequence[str], tools: Mapping[str, Tool], config: TurnConfig) -> str:
     """The hook's own text as it is; else the base with a block about the tools really offered."""
     if config.system is not None:
         return config.system
-    return with_capabilities(base, _offered(tools, config.active_tools))
+    return with_capabilities(base, _offered(tools, config.active_tools), lines)
 
 
 def _offered(tools: Mapping[str, Tool], active: Collection[str] | None) -> list[str]:
@@ -88,17 +90,19 @@ def _offered(tools: Mapping[str, Tool], active: Collection[str] | None) -> list[
     ]
 
 
-async def turn_tools(turn: RunningTurn) -> dict[str, Tool]:
-    """The static tools of the turn: the class's, `get_tools`, and the client's (spec/02 §9.3)."""
-    own = turn.parts.own_tools
+async def turn_tools(turn: RunningTurn, facts: HookContext) -> dict[str, Tool]:
+    """The static tools of the turn: the class's, `get_tools`, the features', and the client's
+    (spec/02 §9.3). Static owners that share a name are an error naming both (DESIGN §8.5).
+    """
+    tools = dict(turn.parts.own_tools)
+    owners = dict.fromkeys(tools, "a method decorated with @tool")
     more: Mapping[str, Any] = await call_user("get_tools", turn.parts.agent.get_tools)
-    given = {name: as_tool(value) for name, value in more.items()}
-    for name in given:
-        if name in own:
-            raise _clash(name, "a method decorated with @tool")
-        if (found := turn.parts.scopes.find_tool(name)) is not None:
-            raise _clash(name, f"a tool of scope {found.scope.name!r}")
-    tools = {**own, **given}
+    for name, value in more.items():
+        _claim(turn, owners, name, "get_tools()")
+        tools[name] = as_tool(value)
+    for name, (tool, owner) in turn.parts.offers.tools(facts).items():
+        _claim(turn, owners, name, owner)
+        tools[name] = tool
     for name, made in {**_declared(turn), **turn.handle.tools}.items():
         server = name in tools and not tools[name].is_client
         if server or turn.parts.scopes.find_tool(name) is not None:
@@ -116,11 +120,16 @@ def _declared(turn: RunningTurn) -> dict[str, Tool]:
     }
 
 
-def _clash(name: str, other: str) -> ToolDefinitionError:
-    return ToolDefinitionError(
-        f"get_tools() returns a tool named {name!r}, and {other} has that name too. "
-        "Rename one of them."
-    )
+def _claim(turn: RunningTurn, owners: dict[str, str], name: str, owner: str) -> None:
+    """One more static owner of a tool; raises if another has the name already."""
+    found = turn.parts.scopes.find_tool(name)
+    other = owners.get(name) if found is None else f"a tool of scope {found.scope.name!r}"
+    if other is not None:
+        raise ToolDefinitionError(
+            f"{owner[0].upper()}{owner[1:]} brings a tool named {name!r}, and {other} has that "
+            "name too. Rename one of them."
+        )
+    owners[name] = owner
 
 
 async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[ModelMessage, ...]:

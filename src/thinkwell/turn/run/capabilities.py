@@ -5,7 +5,7 @@ Built from the names of the tools that are really offered, so it never promises 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 MARKER = "## What you can do here"
 
@@ -17,15 +17,15 @@ _WITHOUT_TOOLS = "You have no tools in this conversation; answer from what you k
 _ALWAYS = "Do not claim to have done or to be able to do anything that these tools do not offer."
 
 
-def with_capabilities(system: str, tool_names: Collection[str]) -> str:
+def with_capabilities(system: str, tool_names: Collection[str], lines: Sequence[str] = ()) -> str:
     """The system prompt with the block, unless it has one already."""
     if MARKER in system:
         return system
-    return f"{system}\n\n{capability_block(tool_names)}".strip()
+    return f"{system}\n\n{capability_block(tool_names, lines)}".strip()
 
 
-def capability_block(tool_names: Collection[str]) -> str:
-    """The block for these tools."""
+def capability_block(tool_names: Collection[str], lines: Sequence[str] = ()) -> str:
+    """The block for these tools, with what features say about theirs."""
     names = ", ".join(sorted(tool_names))
     first = _WITH_TOOLS.format(names=names) if names else _WITHOUT_TOOLS
-    return f"{MARKER}\n{first}\n{_ALWAYS}"
+    return "\n".join((MARKER, first, *lines, _ALWAYS))

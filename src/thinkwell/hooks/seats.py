@@ -1,0 +1,305 @@
+"""The features of one agent, bound to it, and all they bring, in one place (DESIGN §3).
+
+`features_of` says which features a class has and refuses clashes, before anything runs. `Seats`
+holds the copies of one activation and asks them: the turn for tools and prompt, the agent for the
+rest. A method that a feature does not override is not called. An error that leaves here names its
+feature.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from thinkwell.core.errors import AgentDefinitionError, FeatureError, ToolDefinitionError
+from thinkwell.core.signal import AbortSignal
+from thinkwell.core.user_code import call_user, contained
+from thinkwell.hooks.contexts import HookContext
+from thinkwell.hooks.feature import Feature, Kit
+from thinkwell.hooks.jobs import JobHandlers
+from thinkwell.hooks.registry import HookRegistry
+from thinkwell.hooks.routes import Route, check_route
+from thinkwell.journal.together import Write, collecting
+from thinkwell.tools.tool import Tool, as_tool
+
+log = logging.getLogger("thinkwell.features")
+
+
+# Which features a class has
+
+
+def features_of(cls: type, shared: Sequence[Feature] = ()) -> tuple[Feature, ...]:
+    """The features of a class, those of its bases first, then those of the app.
+
+    Raises `AgentDefinitionError` where two things would have one name. A subclass may give a
+    feature of its base anew, with an object of the same kind.
+    """
+    found: dict[str, tuple[Feature, str]] = {}
+    for base in reversed(cls.__mro__):
+        for feature in vars(base).get("features", ()):
+            _check(feature, f"{base.__name__}.features", cls, base)
+            _take(found, feature, f"{base.__name__}.features")
+    for feature in shared:
+        _check(feature, "App(features=...)", cls, None)
+        _take(found, feature, "App(features=...)")
+    return tuple(feature for feature, _ in found.values())
+
+
+def _take(found: dict[str, tuple[Feature, str]], feature: Feature, where: str) -> None:
+    other, listed = found.get(feature.name, (None, ""))
+    if other is not None and (listed == where or not isinstance(feature, type(other))):
+        raise AgentDefinitionError(
+            f"Two features are named {feature.name!r}: {type(other).__name__} in {listed} and "
+            f"{type(feature).__name__} in {where}. Leave one out, or give it another `name`."
+        )
+    found[feature.name] = (feature, where)
+
+
+def _check(value: Any, where: str, cls: type, base: type | None) -> None:
+    if isinstance(value, type):
+        raise AgentDefinitionError(
+            f"{where} has the class {value.__name__}. Write `{value.__name__}()`: a feature is an "
+            "object."
+        )
+    if not isinstance(value, Feature):
+        raise AgentDefinitionError(f"{where} has {value!r}, which is no Feature.")
+    name = getattr(value, "name", None)
+    kind = type(value).__name__
+    if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
+        raise AgentDefinitionError(
+            f'{kind} in {where} needs a `name` to be found by, for example `name = "notes"`; '
+            f"{name!r} is none."
+        )
+    member = _member(cls, name, base)
+    if member is not None:
+        raise AgentDefinitionError(
+            f"The feature {kind} in {where} is named {name!r} and would hide {member}. Give it "
+            "another `name`."
+        )
+
+
+def _member(cls: type, name: str, listed_by: type | None) -> str | None:
+    """What an agent has under this name without the feature.
+
+    Whoever lists a feature may annotate it, and so may every class of a user: that is how its
+    type is known.
+    """
+    for base in cls.__mro__:
+        ours = base.__module__.startswith("thinkwell.") and base is not listed_by
+        if name in vars(base) or (ours and name in vars(base).get("__annotations__", ())):
+            return f"{base.__name__}.{name}"
+    return None
+
+
+# What they bring
+
+
+class Offered(NamedTuple):
+    """A tool, and whose it is."""
+
+    tool: Tool
+    owner: str
+
+
+class OwnedRoute(NamedTuple):
+    """A route, and whose it is."""
+
+    route: Route
+    owner: str
+
+
+class Seats:
+    """The features of one agent that is awake."""
+
+    def __init__(
+        self, agent: Any, templates: Sequence[Feature], kit_of: Callable[[str], Kit]
+    ) -> None:
+        self._agent = agent
+        self._features: list[Feature] = []
+        self._known: dict[str, Tool] = {}
+        for template in templates:
+            feature = copy(template)
+            feature.kit = kit_of(feature.name)
+            setattr(agent, feature.name, feature)
+            self._features.append(feature)
+        self._with_tools = self._overriding("tools")
+        self._with_prompt = self._overriding("prompt")
+        self._greeting = self._overriding("greet")
+        self.calls: Mapping[str, Callable[..., Any]] = {}
+        """What clients may call beside the agent's own methods."""
+        self.routes: Sequence[OwnedRoute] = ()
+        """What they serve over HTTP."""
+
+    def connect(
+        self, registry: HookRegistry | None, handlers: JobHandlers, taken: Mapping[str, Any]
+    ) -> None:
+        """Ask for hooks, calls, routes and jobs; `taken` are the calls the class has itself."""
+        if registry is not None:
+            for feature, hooks in self._ask("hooks"):
+                with _named(feature, "hooks"):
+                    for event, call in hooks.items():
+                        registry.add(event, call, name=f"{feature.name}.{event}")
+        self.calls = self._gather_calls(taken)
+        self.routes = tuple(self._gather_routes())
+        for feature, jobs in self._ask("jobs"):
+            handlers.add(feature.name, jobs)
+
+    def _gather_calls(self, taken: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
+        calls: dict[str, Callable[..., Any]] = {}
+        owners = dict.fromkeys(taken, type(self._agent).__name__)
+        for feature, brought in self._ask("calls"):
+            for name, call in brought.items():
+                if name in owners:
+                    raise AgentDefinitionError(
+                        f"Clients that call {name!r} would mean both {owners[name]} and "
+                        f"{_title(feature)}. Rename one of the calls."
+                    )
+                owners[name], calls[name] = _title(feature), call
+        return calls
+
+    def _gather_routes(self) -> Iterator[OwnedRoute]:
+        for feature, routes in self._ask("routes"):
+            for route in routes:
+                check_route(route, _title(feature))
+                yield OwnedRoute(route, feature.name)
+
+    def _ask(self, method: str) -> list[tuple[Feature, Any]]:
+        """What each feature that overrides a method answers."""
+        answers: list[tuple[Feature, Any]] = []
+        for feature in self._overriding(method):
+            with _named(feature, method):
+                answers.append((feature, getattr(feature, method)()))
+        return answers
+
+    async def boot(self) -> None:
+        """Let each read what it has stored, in order."""
+        for feature in self._overriding("on_boot"):
+            with _named(feature, "on_boot"):
+                await call_user(f"{feature.name}.on_boot", feature.on_boot, feature.kit)
+
+    # For the turn
+
+    def tools(self, turn: HookContext) -> dict[str, Offered]:
+        """What they offer in a turn. Two with one name are an error that names both."""
+        offered: dict[str, Offered] = {}
+        for feature in self._with_tools:
+            with _named(feature, "tools"):
+                brought = {n: _as_named(n, value) for n, value in feature.tools(turn).items()}
+            for name, tool in brought.items():
+                if name in offered:
+                    raise ToolDefinitionError(
+                        f"The tool {name!r} belongs to {offered[name].owner} and to "
+                        f"{_title(feature)}. Rename one of them."
+                    )
+                offered[name] = Offered(tool, _title(feature))
+        self._known.update({name: each.tool for name, each in offered.items()})
+        return offered
+
+    def find_tool(self, name: str) -> Tool | None:
+        """A tool they offered, or would offer, outside of any turn."""
+        if name not in self._known and self._with_tools:
+            try:
+                self.tools(
+                    HookContext(
+                        request_id="",
+                        trigger="auto-continuation",
+                        continuation=True,
+                        agent=self._agent,
+                        abort_signal=AbortSignal(),
+                    )
+                )
+            except Exception:
+                log.exception("a feature cannot say which tools it has", extra={"tool": name})
+        return self._known.get(name)
+
+    def prompt(self, turn: HookContext) -> list[str]:
+        """Their lines of the capability block."""
+        lines: list[str] = []
+        for feature in self._with_prompt:
+            with _named(feature, "prompt"):
+                text = feature.prompt(turn)
+                lines += [text] if text else []
+        return lines
+
+    async def forget(self, agent_id: str, limit: float | None) -> Write:
+        """The conversation is cleared: what they write belongs to the clear's transaction."""
+        with collecting(agent_id) as together:
+            for feature in self._overriding("on_clear"):
+                await self._tell(feature, "on_clear", feature.on_clear, limit)
+        return together.write
+
+    # For the agent
+
+    def greet(self, connection: Any) -> list[str]:
+        """Frames for a client that connects."""
+        frames: list[str] = []
+        for feature in self._greeting:
+            try:
+                with contained(f"{feature.name}.greet"):
+                    frames += feature.greet(connection)
+            except Exception as error:  # noqa: BLE001 - logged there
+                _report(feature, "greet", error)
+        return frames
+
+    async def close(self, within: float) -> None:
+        """The agent goes to sleep. One that takes too long is left, beside the others."""
+        closing = [self._tell(f, "on_close", f.on_close) for f in self._overriding("on_close")]
+        if closing:
+            try:
+                async with asyncio.timeout(within):
+                    await asyncio.gather(*closing)
+            except TimeoutError:
+                log.error("a feature has not closed in time", extra={"action": "on_close"})
+
+    async def delete(self) -> None:
+        """The agent is deleted."""
+        for feature in self._overriding("on_delete"):
+            await self._tell(feature, "on_delete", feature.on_delete)
+
+    async def _tell(
+        self,
+        feature: Feature,
+        moment: str,
+        call: Callable[[], Awaitable[None]],
+        limit: float | None = None,
+    ) -> None:
+        """Call a method whose failure changes nothing for the others; it is logged."""
+        try:
+            async with asyncio.timeout(limit):
+                await call_user(f"{feature.name}.{moment}", call)
+        except Exception as error:  # noqa: BLE001 - logged there
+            _report(feature, moment, error)
+
+    def _overriding(self, method: str) -> list[Feature]:
+        default = getattr(Feature, method)
+        return [f for f in self._features if getattr(type(f), method) is not default]
+
+
+def _as_named(name: str, value: Any) -> Tool:
+    """A tool under the name the feature gives it."""
+    tool = as_tool(value)
+    return tool if tool.name == name else replace(tool, name=name)
+
+
+def _title(feature: Feature) -> str:
+    return f"the feature {feature.name!r}"
+
+
+def _report(feature: Feature, moment: str, error: Exception) -> None:
+    about = {"action": moment, "feature": feature.name}
+    log.error("the feature %r failed in %s", feature.name, moment, exc_info=error, extra=about)
+
+
+@contextmanager
+def _named(feature: Feature, moment: str) -> Generator[None]:
+    """What is raised inside says whose fault it is."""
+    try:
+        with contained(f"{feature.name}.{moment}"):
+            yield
+    except Exception as error:
+        raise FeatureError(feature.name, moment, error) from error
