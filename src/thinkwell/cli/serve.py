@@ -8,7 +8,6 @@ goes on at the next start, and the process ends with status 0.
 from __future__ import annotations
 
 import asyncio
-import gc
 import ipaddress
 import os
 import signal
@@ -22,6 +21,7 @@ import msgspec
 import uvicorn
 
 from thinkwell.cli.ending import UnjoinedThreads, ending, leave_tasks
+from thinkwell.cli.garbage import Garbage
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.host.host import DRAIN_TIMEOUT
 from thinkwell.server.app import App
@@ -112,25 +112,17 @@ def run_server(app: App, listening: Listening) -> None:
         end.leave_threads()
 
 
-def spare_what_stays() -> None:
-    """Have the garbage collector leave out what is here now: it stays as long as the process.
-
-    Modules and classes are most of all objects. To walk through them takes tens of milliseconds, in
-    which no agent answers.
-    """
-    gc.collect()
-    gc.freeze()
-
-
 async def _serve(server: AnnouncingServer, app: App, fd: int | None) -> None:
     await app.start()  # before the server, so that a locked store is one clear line
-    spare_what_stays()
-    try:
-        asyncio.get_running_loop().set_default_executor(UnjoinedThreads())
-        await server.serve(sockets=None if fd is None else [socket.socket(fileno=fd)])
-    finally:
-        await app.stop()
-        await leave_tasks()
+    with Garbage(lambda: app.is_busy) as garbage:
+        watching = asyncio.get_running_loop().create_task(garbage.watch())
+        try:
+            asyncio.get_running_loop().set_default_executor(UnjoinedThreads())
+            await server.serve(sockets=None if fd is None else [socket.socket(fileno=fd)])
+        finally:
+            watching.cancel()
+            await app.stop()
+            await leave_tasks()
 
 
 class AnnouncingServer(uvicorn.Server):

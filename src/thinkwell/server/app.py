@@ -183,6 +183,11 @@ class App:
             self._drain_by = asyncio.get_running_loop().time() + self.drain_timeout - last
 
     @property
+    def is_busy(self) -> bool:
+        """Whether an agent has a turn, or anything else somebody waits for."""
+        return self._host is not None and self._host.status()["busy"] > 0
+
+    @property
     def agent_names(self) -> tuple[str, ...]:
         """The names of the agent classes in URLs, in the order they were given."""
         return tuple(self._names.values())
