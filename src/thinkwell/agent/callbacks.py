@@ -64,7 +64,7 @@ async def call(function: Callable[..., Any] | None, *arguments: Any) -> None:
         await call_user("the callback of chat()", function, *arguments)
 
 
-async def tell_callback(turns: Turns, handle: TurnHandle, callback: ChatCallback) -> ChatOutcome:
+async def feed_callback(turns: Turns, handle: TurnHandle, callback: ChatCallback) -> ChatOutcome:
     """Tell the turn to the callback to its end."""
     request_id = handle.record.request_id
     try:
@@ -74,7 +74,7 @@ async def tell_callback(turns: Turns, handle: TurnHandle, callback: ChatCallback
                     for body in event.bodies:
                         await call(callback.on_event, body)
                 elif isinstance(event, Ended):
-                    await _tell_end(event, callback)
+                    await _feed_end(event, callback)
     except BaseException:
         with suppress(StoreError):  # a store that is gone has nothing to stop
             await turns.cancel(request_id, LEFT)
@@ -83,7 +83,7 @@ async def tell_callback(turns: Turns, handle: TurnHandle, callback: ChatCallback
     return ChatOutcome(status=result.status, request_id=request_id)
 
 
-async def _tell_end(end: Ended, callback: ChatCallback) -> None:
+async def _feed_end(end: Ended, callback: ChatCallback) -> None:
     record = end.record
     if end.failure is not None:
         await call(getattr(callback, "on_interrupted", None))

@@ -122,7 +122,7 @@ class ChatFrames:
             await self._refuse(frame.id, str(error))
             return
         except StoreUnavailableError as error:
-            text = error.told(exposed=self._turns.parts.agent.expose_errors)
+            text = error.client_text(exposed=self._turns.parts.agent.expose_errors)
             log.warning("a question was refused: %s", error.reason, extra={"action": "refuse"})
             self._watcher.send(
                 encode.error_done(frame.id, text, message_ids=(), continuation=False)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.chat_frames import ChatFrames
 from thinkwell.agent.connection import Connection, restrict
-from thinkwell.agent.rpc import answer_call
+from thinkwell.agent.rpc import serve_call
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
@@ -87,11 +87,11 @@ class Connections:
         self._open[watcher] = connection
         try:
             self._greet(watcher, connection, state)
-            await self.tell("on_connect", connection, request)
+            await self.call_hook("on_connect", connection, request)
         except BaseException as error:
             self.forget(watcher)
             if isinstance(error, Exception):
-                await self._tell_error(error, connection)
+                await self._call_on_error(error, connection)
             raise
         frames = None if chat is None else ChatFrames(chat.turns, chat.live, watcher, connection)
         return OpenConnection(self, watcher, connection, chat=frames, state=state)
@@ -100,11 +100,11 @@ class Connections:
         """What the agent decides about a connection before it is told anything (§2.3)."""
         agent, request = self.agent, connection.request
         with contained("a hook of connections"):
-            tags = await _answer(agent.get_connection_tags(connection, request))
-            readonly = await _answer(agent.should_connection_be_readonly(connection, request))
+            tags = await _awaited(agent.get_connection_tags(connection, request))
+            readonly = await _awaited(agent.should_connection_be_readonly(connection, request))
             restrict(connection, readonly=bool(readonly), tags=tuple(tags))
             watcher.protocol = bool(
-                await _answer(agent.should_send_protocol_messages(connection, request))
+                await _awaited(agent.should_send_protocol_messages(connection, request))
             )
 
     def _greet(self, watcher: Watcher, connection: Connection, state: StateBox) -> None:
@@ -133,7 +133,7 @@ class Connections:
             encode.state(value),
             where=lambda w: w.protocol and (connection is None or self._open.get(w) != connection),
         )
-        self.tell_soon("on_state_changed", value, source, connection=connection)
+        self.call_hook_soon("on_state_changed", value, source, connection=connection)
 
     def broadcast(self, message: Any, without: Collection[str]) -> None:
         """A message of the app's own to all, except some by id."""
@@ -142,12 +142,12 @@ class Connections:
 
     # The agent's own code
 
-    async def tell(self, hook: str, connection: Connection, *args: Any) -> None:
+    async def call_hook(self, hook: str, connection: Connection, *args: Any) -> None:
         """Call a hook for a connection, unless nobody overrides it, and wait for it."""
         if self.overrides(hook):
             await self.run(connection, partial(getattr(self.agent, hook), connection, *args), hook)
 
-    def tell_soon(self, hook: str, *args: Any, connection: Connection | None) -> None:
+    def call_hook_soon(self, hook: str, *args: Any, connection: Connection | None) -> None:
         """Call a hook in the background, unless nobody overrides it."""
         if self.overrides(hook):
             self.start(connection, partial(getattr(self.agent, hook), *args), hook)
@@ -166,9 +166,9 @@ class Connections:
             await self.run(connection, work, what)
         except Exception as error:
             log.exception("%s failed", what, extra={"action": what, "agent": self._agent_id})
-            await self._tell_error(error, connection)
+            await self._call_on_error(error, connection)
 
-    async def _tell_error(self, error: Exception, connection: Connection | None) -> None:
+    async def _call_on_error(self, error: Exception, connection: Connection | None) -> None:
         try:
             await call_user("on_error", self.agent.on_error, error, connection)
         except Exception:
@@ -210,7 +210,9 @@ class OpenConnection:
         """The socket is gone; turns go on."""
         connection = self._connection
         self._connections.forget(self._watcher)
-        self._connections.tell_soon("on_close", connection, code, reason, connection=connection)
+        self._connections.call_hook_soon(
+            "on_close", connection, code, reason, connection=connection
+        )
 
     async def _act(self, data: str | bytes) -> None:
         chat = self._chat if len(data) > SHORT else None
@@ -226,9 +228,9 @@ class OpenConnection:
             case BadState(reason=reason):
                 self._refuse_state(reason)
             case NotProtocol():
-                self._tell_agent(data)
+                self._pass_on(data)
             case _ if self._chat is None:
-                self._tell_agent(data)
+                self._pass_on(data)
             case _:
                 await self._chat.act(frame)
 
@@ -256,9 +258,9 @@ class OpenConnection:
             self._watcher.send(encode.rpc_error(frame.id, "Too many calls at once"))
             return
         agent, connection = self._connections.agent, self._connection
-        self._start(partial(answer_call, agent, frame, self._watcher, connection), "rpc")
+        self._start(partial(serve_call, agent, frame, self._watcher, connection), "rpc")
 
-    def _tell_agent(self, data: str | bytes) -> None:
+    def _pass_on(self, data: str | bytes) -> None:
         if not self._connections.overrides("on_client_message"):
             return
         if self._under_way >= MOST_UNDER_WAY:
@@ -269,7 +271,7 @@ class OpenConnection:
     async def _in_turn(self, data: str | bytes) -> None:
         """The app's own messages reach it one after the other, beside everything else."""
         async with self._in_order:
-            await _answer(self._connections.agent.on_client_message(self._connection, data))
+            await _awaited(self._connections.agent.on_client_message(self._connection, data))
 
     def _start(self, work: Work, what: str) -> None:
         self._under_way += 1
@@ -280,5 +282,5 @@ class OpenConnection:
         self._under_way -= 1
 
 
-async def _answer(value: Any) -> Any:
+async def _awaited(value: Any) -> Any:
     return await value if isawaitable(value) else value

@@ -26,7 +26,7 @@ from thinkwell.agent.agent_events import (
     ChatStart,
     EventReader,
 )
-from thinkwell.agent.callbacks import ChatCallback, ChatOutcome, call, tell_callback
+from thinkwell.agent.callbacks import ChatCallback, ChatOutcome, call, feed_callback
 from thinkwell.core import json
 from thinkwell.core.errors import AbortedError, TurnError
 from thinkwell.core.ids import new_id
@@ -105,7 +105,7 @@ async def chat_to_callback(turns: Turns, request: ChatCall, callback: ChatCallba
     request_id = new_id()
     await call(callback.on_start, {"request_id": request_id})
     handle = await _ask(turns, request, request_id)
-    return await tell_callback(turns, handle, callback)
+    return await feed_callback(turns, handle, callback)
 
 
 async def skip_with_callback(callback: ChatCallback) -> ChatOutcome:
@@ -124,7 +124,7 @@ async def chat(turns: Turns, request: ChatCall, on_event: OnEvent | None) -> Age
     if on_event is None:
         handle = await _ask(turns, request)
         await turns.wait(handle)
-        return _answer_or_raise(handle)
+        return _reply_or_raise(handle)
     response = AgentResponse()
     async with aclosing(_events(turns, request)) as events:
         async for event in events:
@@ -152,7 +152,7 @@ async def _events(turns: Turns, request: ChatCall) -> AsyncGenerator[AgentEvent]
         end = _end_of(handle)
         yield end
         if not isinstance(end, ChatDone):
-            _answer_or_raise(handle)
+            _reply_or_raise(handle)
     finally:
         if not handle.over:
             await turns.cancel(handle.record.request_id, LEFT)
@@ -166,8 +166,8 @@ async def _read_events(handle: TurnHandle) -> AsyncGenerator[AgentEvent]:
             if isinstance(event, Started):
                 yield ChatStart(message=_text_of(event.record.input))
             elif isinstance(event, Chunks):
-                for told in _read_chunks(reader, event):
-                    yield told
+                for small in _read_chunks(reader, event):
+                    yield small
 
 
 def _read_chunks(reader: EventReader, chunks: Chunks) -> Iterator[AgentEvent]:
@@ -182,14 +182,14 @@ def _read_chunks(reader: EventReader, chunks: Chunks) -> Iterator[AgentEvent]:
 
 def _end_of(handle: TurnHandle) -> ChatDone | ChatAbort | ChatError:
     try:
-        return ChatDone(response=_answer_or_raise(handle))
+        return ChatDone(response=_reply_or_raise(handle))
     except AbortedError as stop:
         return ChatAbort(reason=stop.reason)
     except Exception as error:  # noqa: BLE001 - told first, then raised
         return ChatError(error=error)
 
 
-def _answer_or_raise(handle: TurnHandle) -> AgentResponse:
+def _reply_or_raise(handle: TurnHandle) -> AgentResponse:
     """The answer of a turn that has ended, or what ended it."""
     result = handle.result()
     outcome = handle.outcome

@@ -54,7 +54,7 @@ async def handle_agent_request(
             return _wrong_method(own.methods)
         read_only = own.methods == _WRITE and await _may_only_look(agent, request)
         answer = own.handler(turns, AgentRequest(request, read_only))
-        return await _answer_or_refusal(agent, answer, as_json=own.json)
+        return await _response_or_refusal(agent, answer, as_json=own.json)
     routes = (each.route for each in agent._seats.routes)  # pyright: ignore[reportPrivateUsage]
     found = find_route(routes, request.method, request.path)
     if found is None:
@@ -62,7 +62,7 @@ async def handle_agent_request(
     if request.method not in found.route.allowed:
         return _wrong_method(found.route.allowed)
     answer = _ask_feature(agent, found, request)
-    return await _answer_or_refusal(agent, answer, as_json=found.route.errors == "json")
+    return await _response_or_refusal(agent, answer, as_json=found.route.errors == "json")
 
 
 def _wrong_method(allowed: tuple[str, ...]) -> HttpResponse:
@@ -86,7 +86,7 @@ async def _ask_feature(agent: Agent, found: FoundRoute, request: HttpRequest) ->
         return await call_user(f"route {route.path!r}", route.handler, asked)
 
 
-async def _answer_or_refusal(
+async def _response_or_refusal(
     agent: Agent, answer: Awaitable[HttpResponse], *, as_json: bool
 ) -> HttpResponse:
     """What a route says, or why it does not."""
@@ -96,7 +96,7 @@ async def _answer_or_refusal(
         refusal = Refusal(refused.status, str(refused), refused.headers)
     except StoreUnavailableError as error:
         log.warning("a request was refused: %s", error.reason, extra={"action": "refuse"})
-        text = error.told(exposed=getattr(agent, "expose_errors", False))
+        text = error.client_text(exposed=getattr(agent, "expose_errors", False))
         refusal = Refusal(503, text, RETRY_LATER)
     except Refusal as said:
         refusal = said

@@ -63,9 +63,7 @@ def _find(agent: Agent, name: str) -> _Found | None:
     return _Found(call, (), mark_of(call, name))
 
 
-async def answer_call(
-    agent: Agent, call: RpcCall, watcher: Watcher, connection: Connection
-) -> None:
+async def serve_call(agent: Agent, call: RpcCall, watcher: Watcher, connection: Connection) -> None:
     """Run one call, if it may be made, and send its answer."""
     stream = RpcStream(call.id, watcher.send)
     try:
@@ -79,14 +77,14 @@ async def answer_call(
         stream.error(UNKNOWN_ERROR)
     except Exception as error:
         log.info("a call failed", exc_info=error, extra={"action": f"rpc:{call.method}"})
-        stream.error(_told(agent, error))
+        stream.error(_client_text(agent, error))
 
 
-def _told(agent: Agent, error: Exception) -> str:
+def _client_text(agent: Agent, error: Exception) -> str:
     """What the caller reads: errors of the store speak of files, for those who run the server."""
     if not isinstance(error, StoreError) or getattr(agent, "expose_errors", False):
         return json.error_text(error)
-    return error.told() if isinstance(error, StoreUnavailableError) else UNKNOWN_ERROR
+    return error.client_text() if isinstance(error, StoreUnavailableError) else UNKNOWN_ERROR
 
 
 async def _demand(agent: Agent, call: RpcCall, connection: Connection) -> None:

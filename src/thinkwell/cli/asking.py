@@ -14,7 +14,7 @@ from thinkwell.core import json
 from thinkwell.host.control import socket_name, socket_of
 from thinkwell.store.sqlite_lock import lock_holder
 
-ANSWER_TIMEOUT = 30.0
+RESPONSE_TIMEOUT = 30.0
 """Seconds an answer may take."""
 
 
@@ -48,7 +48,7 @@ def is_served(database: Path) -> bool:
 
 
 def _exchange(link: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    link.settimeout(ANSWER_TIMEOUT)
+    link.settimeout(RESPONSE_TIMEOUT)
     try:
         link.sendall(json.dumps(request).encode() + b"\n")
         with link.makefile("rb") as lines:

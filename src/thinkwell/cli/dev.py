@@ -105,7 +105,7 @@ class Supervisor:
     def __init__(
         self, start: Callable[[bool], subprocess.Popen[bytes]], folder: Path, *, poll: float = POLL
     ) -> None:
-        """`start` starts a child; it is told whether it is the first one."""
+        """`start` starts a child; it is reported whether it is the first one."""
         self._start = start
         self._folder = folder
         self._poll = poll
@@ -130,7 +130,7 @@ class Supervisor:
 
     def _watch(self, child: subprocess.Popen[bytes], before: Snapshot) -> int | None:
         """Wait until it is time for the next child."""
-        told = False
+        reported = False
         while True:
             time.sleep(self._poll)
             status = child.poll()
@@ -139,8 +139,8 @@ class Supervisor:
             if status == -signal.SIGKILL:
                 click.secho("The server was killed. Starting it again.", fg="yellow")
                 return None
-            if status is not None and not told:
-                told = True
+            if status is not None and not reported:
+                reported = True
                 click.secho(
                     f"The server ended with status {status}. Waiting for a change.", fg="yellow"
                 )

@@ -47,7 +47,7 @@ def serve(path: str, **options: Any) -> None:
     from thinkwell.cli.loading import load_app
     from thinkwell.cli.serve import (
         Listening,
-        answer_to_names,
+        accept_hosts,
         refuse_open_binding,
         run_server,
     )
@@ -55,7 +55,7 @@ def serve(path: str, **options: Any) -> None:
     app = load_app(path, store=options["store"])
     if not options["no_auth"]:
         refuse_open_binding(app, options["host"])
-    answer_to_names(app, options["host"], everybody=options["no_auth"])
+    accept_hosts(app, options["host"], everybody=options["no_auth"])
     where = {name: options[name] for name in ("host", "port", "fd", "open_page")}
     run_server(app, Listening(**where))
 

@@ -55,7 +55,7 @@ def refuse_open_binding(app: App, host: str) -> None:
     )
 
 
-def answer_to_names(app: App, host: str, *, everybody: bool) -> None:
+def accept_hosts(app: App, host: str, *, everybody: bool) -> None:
     """Let an app without a check answer to this address too; to any name if `everybody` may come.
 
     By itself such an app answers only to `LOCAL_HOSTS`: a page on the web can make its own

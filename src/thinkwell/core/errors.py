@@ -320,7 +320,7 @@ class StoreUnavailableError(StoreError):
         )
         self.reason = reason
 
-    def told(self, *, exposed: bool = False) -> str:
+    def client_text(self, *, exposed: bool = False) -> str:
         """What a client reads: why nothing is stored is for those who run the server."""
         return str(self) if exposed else NOT_STORED
 

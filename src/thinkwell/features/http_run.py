@@ -142,7 +142,7 @@ def _later(request_id: str, why: str) -> Refusal:
 
 
 async def _report(turns: Turns, record: TurnRecord) -> dict[str, Any]:
-    message = await _answer_of(turns, record)
+    message = await _reply_of(turns, record)
     report: dict[str, Any] = {
         "requestId": record.request_id,
         "status": record.status,
@@ -159,7 +159,7 @@ async def _report(turns: Turns, record: TurnRecord) -> dict[str, Any]:
     return report
 
 
-async def _answer_of(turns: Turns, record: TurnRecord) -> UIMessage | None:
+async def _reply_of(turns: Turns, record: TurnRecord) -> UIMessage | None:
     if record.message_id is None or not record.settled:
         return None
     stored = await turns.parts.session.get_message(record.message_id)

@@ -36,7 +36,7 @@ LONGEST_NAME = 100
 """Bytes of a path that every system takes as the name of a socket."""
 LONGEST_REQUEST = 64 * 1024
 STOPPED_BY_HAND = "stopped from the command line"
-Answer = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 def socket_of(database: Path) -> Path:
@@ -83,7 +83,7 @@ class Control:
         self._stop = stop
         self._server: asyncio.Server | None = None
         self._tasks = TaskOwner("control")
-        self._verbs: Mapping[str, Callable[[Answer], Awaitable[Answer]]] = {
+        self._verbs: Mapping[str, Callable[[JsonObject], Awaitable[JsonObject]]] = {
             "status": self._status,
             "retry": self._retry,
             "cancel": self._cancel,
@@ -152,7 +152,7 @@ class Control:
             finally:
                 writer.close()
 
-    async def _do(self, request: Answer | None) -> Answer:
+    async def _do(self, request: JsonObject | None) -> JsonObject:
         if request is None:
             return _refusal(f"Send one JSON object in a line of at most {LONGEST_REQUEST} bytes.")
         verb = self._verbs.get(str(request.get("do")))
@@ -166,10 +166,10 @@ class Control:
             log.exception("a command failed", extra={"action": "control"})
             return _refusal(f"The server failed: {error!r}")
 
-    async def _status(self, _: Answer) -> Answer:
+    async def _status(self, _: JsonObject) -> JsonObject:
         return {"pid": os.getpid(), **self._host.status()}
 
-    async def _retry(self, request: Answer) -> Answer:
+    async def _retry(self, request: JsonObject) -> JsonObject:
         address, turn = _address(request), str(request["turn"])
         slept = self._host.start_again(address)
         activation = await self._host.agent(address, create=False)
@@ -178,26 +178,26 @@ class Control:
                 return {"turn": turn}
             return {"turn": await activation.retry_turn(turn)}
 
-    async def _cancel(self, request: Answer) -> Answer:
+    async def _cancel(self, request: JsonObject) -> JsonObject:
         activation = await self._host.agent(_address(request), create=False)
         with activation.in_use():
             stopped = await activation.cancel_turn(str(request["turn"]), STOPPED_BY_HAND)
         return {"stopped": stopped}
 
 
-async def _read(reader: asyncio.StreamReader) -> Answer | None:
+async def _read(reader: asyncio.StreamReader) -> JsonObject | None:
     """What is asked for; None if nobody can read it."""
     try:
         request = json.loads(await reader.readline())
     except (ValueError, RecursionError):  # too long is a ValueError too
         return None
-    return cast("Answer", request) if isinstance(request, dict) else None
+    return cast("JsonObject", request) if isinstance(request, dict) else None
 
 
-def _refusal(text: str) -> Answer:
+def _refusal(text: str) -> JsonObject:
     return {"ok": False, "error": text}
 
 
-def _address(request: Answer) -> AgentAddress:
+def _address(request: JsonObject) -> AgentAddress:
     class_name, _, name = str(request.get("agent", "")).partition("/")
     return AgentAddress(class_name, name)

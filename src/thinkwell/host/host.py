@@ -93,7 +93,7 @@ class Host:
         self._store = store
         self.bus = bus or EventBus()
         self.threads = ThreadPool(
-            tool_threads, per_owner=tool_threads_per_agent, on_queued=self._tell_queued
+            tool_threads, per_owner=tool_threads_per_agent, on_queued=self._report_queued
         )
         """Where sync tools run."""
         self._shared = Shared(
@@ -296,7 +296,7 @@ class Host:
         """Somebody has mended the start that killed the process. False if it is not parked."""
         return self._starts.allow(address.id)
 
-    def _tell_queued(self, agent_id: str, waiting: int) -> None:
+    def _report_queued(self, agent_id: str, waiting: int) -> None:
         self.bus.emit("tool:queued", agent=agent_id, waiting=waiting)
 
     def _activations(self) -> list[Activation]:

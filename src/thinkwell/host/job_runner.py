@@ -173,8 +173,8 @@ class JobRunner:
             None, lambda tx: take_up_leases(tx, boot, now=now, random=random)
         )
         for job, status in ended:
-            told = {"agent": job.agent_id, "job": job.id}
-            log.error("job %s ended %s: %s", job.name, status, DIED, extra=told)
+            about = {"agent": job.agent_id, "job": job.id}
+            log.error("job %s ended %s: %s", job.name, status, DIED, extra=about)
             report_end(self._bus, job, status, DIED)
 
     async def _look(self) -> float | None:

@@ -256,8 +256,8 @@ async def retry_job(
     `left` is what the row says of attempts so far: fewer than there were if this one is given back.
     """
     fields = {"attempt": job.attempt, "left": job.attempt if left is None else left}
-    told = {"due_at": at, "error": error, "deaths": deaths}
-    return await tx.execute("retry_job", {**_named(job), **fields, **told}) == 1
+    ending = {"due_at": at, "error": error, "deaths": deaths}
+    return await tx.execute("retry_job", {**_named(job), **fields, **ending}) == 1
 
 
 async def hold_job(tx: Transaction, job: Job, reason: str) -> None:

@@ -20,7 +20,7 @@ from thinkwell.messages.shorten import cut_text, truncate_tool_output
 
 MAX_ROW_BYTES = 1_800_000
 """Largest question in UTF-8 bytes of its JSON. A model reads longer answers shortened."""
-MAX_ANSWER_BYTES = 256 * 1024 * 1024
+MAX_REPLY_BYTES = 256 * 1024 * 1024
 """Largest answer."""
 
 _KEPT_CHARS = 1000
@@ -29,13 +29,13 @@ _KEPT_TEXT = 500
 
 def enforce_row_size_limit(message: UIMessage, max_bytes: int | None = None) -> UIMessage:
     """The message, made to fit. Raises `MessageTooLargeError` when it cannot be."""
-    is_answer = message["role"] == "assistant"
+    is_reply = message["role"] == "assistant"
     if max_bytes is None:
-        max_bytes = MAX_ANSWER_BYTES if is_answer else MAX_ROW_BYTES
+        max_bytes = MAX_REPLY_BYTES if is_reply else MAX_ROW_BYTES
     size = _size(message)
     if size <= max_bytes:
         return message
-    if is_answer:
+    if is_reply:
         shrinking = _Shrinking(message, size - max_bytes)
         # One kind after the other, and no further than needed: most answers fit again after the
         # first.

@@ -104,7 +104,7 @@ def plan(request: ModelRequest) -> DemoPlan:
         seen = "\n".join(describe_file(file) for file in files)
         return DemoPlan("There is a file. I look at its first bytes.", f"{seen}\n\n{FAREWELL}")
     return (
-        _plain_answer(text, request.tools)
+        _plain_reply(text, request.tools)
         or _tool_use(text, request.tools)
         or DemoPlan(
             "None of my tools fits this, so I answer at once.",
@@ -143,7 +143,7 @@ def _ability(item: Try, tools: Sequence[ToolSpec]) -> str | None:
     return f"{item.line} (Open the page for this one.)" if topic.in_browser else None
 
 
-def _plain_answer(text: str, tools: Sequence[ToolSpec]) -> DemoPlan | None:
+def _plain_reply(text: str, tools: Sequence[ToolSpec]) -> DemoPlan | None:
     """The answers that need no tool."""
     if _HELP.search(text):
         thought = "I am asked what I can do, so I list what can be tried here."

@@ -95,7 +95,7 @@ class OpenAIChatModel:
 
     async def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
         """Run one call. See `base.py` for the contract."""
-        answer: _Answer | None = None
+        answer: _Response | None = None
         failure: Exception | None = None
         try:
             answer = await self._open(request, signal)
@@ -112,7 +112,7 @@ class OpenAIChatModel:
         if failure is not None and not signal.aborted:
             yield Failure(failure)
 
-    async def _open(self, request: ModelRequest, signal: AbortSignal) -> _Answer | None:
+    async def _open(self, request: ModelRequest, signal: AbortSignal) -> _Response | None:
         """The answer once its headers are here; None if the call was aborted first."""
         if signal.aborted:
             return None
@@ -133,7 +133,7 @@ class OpenAIChatModel:
             raise
         finally:
             dispose()
-        return _Answer(response, self._provider, warnings, signal)
+        return _Response(response, self._provider, warnings, signal)
 
     async def _post(self, body: Mapping[str, Any], request: ModelRequest) -> ClientResponse:
         from aiohttp import ClientTimeout
@@ -192,7 +192,7 @@ def _environment_proxy(url: str) -> dict[str, Any]:
     return {"proxy": proxy.with_user(None), "proxy_auth": BasicAuth.from_url(proxy)}
 
 
-class _Answer:
+class _Response:
     """One response being read. An abort closes it at once, also under a pending read."""
 
     def __init__(

@@ -78,16 +78,16 @@ def build_messages(system: str, messages: Iterable[ModelMessage]) -> list[dict[s
                 unanswered.pop(item.tool_call_id, None)
             result.extend(_tool_result(item) for item in message.content)
             continue
-        _answer(unanswered, result)
+        _give_results(unanswered, result)
         result.extend(_message(message))
         if isinstance(message, AssistantMessage):
             calls = (c for c in message.content if isinstance(c, ToolCallContent))
             unanswered = dict.fromkeys(call.tool_call_id for call in calls)
-    _answer(unanswered, result)
+    _give_results(unanswered, result)
     return result
 
 
-def _answer(unanswered: dict[str, None], result: list[dict[str, Any]]) -> None:
+def _give_results(unanswered: dict[str, None], result: list[dict[str, Any]]) -> None:
     result.extend(
         {"role": "tool", "tool_call_id": call_id, "content": NO_RESULT} for call_id in unanswered
     )

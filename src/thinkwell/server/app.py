@@ -300,7 +300,7 @@ class App:
 
 async def _unavailable(call: AsgiCall) -> None:
     """The app is stopped, or could not start."""
-    from thinkwell.server.answers import text_response
+    from thinkwell.server.responses import text_response
     from thinkwell.server.websocket import refuse
 
     if call.scope["type"] == "websocket":

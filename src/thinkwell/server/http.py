@@ -24,13 +24,13 @@ from thinkwell.core.limits import payer_of
 from thinkwell.core.tasks import CutOffError
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
-from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import AsgiCall, header_pairs, local_path
 from thinkwell.server.edge import Edge, address_of, agent_request
 from thinkwell.server.guests import Guest
-from thinkwell.server.own_pages import answer_own
+from thinkwell.server.own_pages import serve_own
 from thinkwell.server.patience import patient
 from thinkwell.server.quota import refuse_message, refuse_name, refuse_new_agent
+from thinkwell.server.responses import text_response
 from thinkwell.server.routing import AgentRoute, NotOurs, RouteMatch, UnknownChild, UnknownClass
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
 
@@ -50,7 +50,7 @@ async def serve_http(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
     """Answer one HTTP request."""
     request = Request(call.scope, call.receive)
     try:
-        response = await _answer_unless_stopped(edge, match, request)
+        response = await _respond_unless_stopped(edge, match, request)
     except ClientDisconnect:
         return
     except HostClosedError:
@@ -59,7 +59,7 @@ async def serve_http(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
         response = text_response(503, str(error))
     except StoreUnavailableError as error:
         log.warning("a request was refused: %s", error.reason, extra={"action": "refuse"})
-        response = text_response(503, error.told(), RETRY_LATER)
+        response = text_response(503, error.client_text(), RETRY_LATER)
     except Exception:
         log.exception("a request failed", extra={"path": call.scope["path"]})
         response = text_response(500, "Internal Server Error")
@@ -74,10 +74,10 @@ async def serve_http(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
         log.exception("a stream failed", extra={"path": call.scope["path"]})
 
 
-async def _answer_unless_stopped(edge: Edge, match: RouteMatch, request: Request) -> Response:
+async def _respond_unless_stopped(edge: Edge, match: RouteMatch, request: Request) -> Response:
     """The answer; for whoever still waits when the server stops, that it does."""
     try:
-        return await _answer(edge, match, request)
+        return await _respond(edge, match, request)
     except asyncio.CancelledError as cut:
         _take_stop(edge, cut)
         if isinstance(cut, CutOffError):
@@ -104,13 +104,13 @@ def _take_stop(edge: Edge, cut: asyncio.CancelledError) -> None:
     task.uncancel()
 
 
-async def _answer(edge: Edge, match: RouteMatch, request: Request) -> Response:
+async def _respond(edge: Edge, match: RouteMatch, request: Request) -> Response:
     path = local_path(request.scope)
     if path not in ("/healthz", "/readyz") and not edge.is_meant(request.scope):
         host = request.headers.get("host", "")
         text = f"The host {host!r} is not served here. Name it in App(allowed_hosts=[...])."
         return text_response(400, text)
-    own = None if isinstance(match, AgentRoute) else await answer_own(edge, path, request)
+    own = None if isinstance(match, AgentRoute) else await serve_own(edge, path, request)
     if own is not None:
         return own
     match match:

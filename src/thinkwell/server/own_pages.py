@@ -22,11 +22,11 @@ from starlette.responses import JSONResponse, Response
 from thinkwell import __version__
 from thinkwell.core.limits import payer_of
 from thinkwell.host.client import ConversationEntry
-from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import Message, mount_path
 from thinkwell.server.edge import Edge, address_of
 from thinkwell.server.openapi import describe
 from thinkwell.server.quota import refuse_message
+from thinkwell.server.responses import text_response
 from thinkwell.server.routing import AgentRoute
 
 MOST_CONVERSATIONS = 200
@@ -35,7 +35,7 @@ MOST_REFUSALS = 500
 _NO_STORE = {"cache-control": "no-store"}
 
 
-async def answer_own(edge: Edge, path: str, request: Request) -> Response | None:
+async def serve_own(edge: Edge, path: str, request: Request) -> Response | None:
     """The answer, or None if the path is not one of ours."""
     handler = _ROUTES.get(path)
     file = None if handler is not None else edge.page.find(path, request.scope)

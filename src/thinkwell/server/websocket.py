@@ -34,12 +34,12 @@ from thinkwell.core.limits import payer_of
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.host.client import AgentAddress, EdgeConnection
 from thinkwell.server.access import Admitted, Denied
-from thinkwell.server.answers import text_response
 from thinkwell.server.asgi import AsgiCall, Send
 from thinkwell.server.edge import Edge, address_of, agent_request
 from thinkwell.server.guests import Guest
 from thinkwell.server.outbox import ABORT, EXTENSION, PAUSE, Outbox
 from thinkwell.server.quota import refuse_name, refuse_new_agent
+from thinkwell.server.responses import text_response
 from thinkwell.server.routing import AgentRoute, RouteMatch, UnknownClass
 
 log = logging.getLogger("thinkwell.server")
@@ -197,7 +197,7 @@ async def _report(error: Exception, send: Send) -> None:
     """Tell the client why there is no connection (§1.3.7). Only our own errors show their text."""
     match error:
         case StoreUnavailableError():
-            text = error.told()
+            text = error.client_text()
         case ThinkwellError() if not isinstance(error, StoreError):
             text = str(error)
         case _:

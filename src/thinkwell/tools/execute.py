@@ -86,7 +86,7 @@ async def run_tool(
     result, None if there was none. A handler that is not an iterator calls `on_preliminary` only
     by `ctx.report`, which works until the call has ended.
     """
-    reporter = Reporter(lambda item: _tell(tool, item, on_preliminary))
+    reporter = Reporter(lambda item: _report(tool, item, on_preliminary))
     ctx = msgspec.structs.replace(ctx, report=reporter)
     limit = asyncio.timeout(tool.timeout)
     try:
@@ -144,15 +144,15 @@ async def _drain(tool: Tool, items: AsyncIterator[Any], on_preliminary: OnPrelim
 async def _consume(tool: Tool, items: AsyncIterator[Any], on_preliminary: OnPreliminary) -> Any:
     last: Any = None
     async for item in items:
-        last = await _tell(tool, item, on_preliminary)
+        last = await _report(tool, item, on_preliminary)
     return last
 
 
-async def _tell(tool: Tool, item: Any, on_preliminary: OnPreliminary) -> Any:
+async def _report(tool: Tool, item: Any, on_preliminary: OnPreliminary) -> Any:
     value = _to_json(tool, item)
-    told = on_preliminary(value)
-    if told is not None:
-        await told
+    sending = on_preliminary(value)
+    if sending is not None:
+        await sending
     return value
 
 

@@ -16,10 +16,10 @@ from typing import Any
 class Reporter:
     """Hands preliminary values to `tell` until it is closed. Made on the loop of the call."""
 
-    __slots__ = ("_loop", "_open", "_tell", "_thread")
+    __slots__ = ("_loop", "_open", "_send", "_thread")
 
-    def __init__(self, tell: Callable[[Any], Coroutine[Any, Any, Any]]) -> None:
-        self._tell = tell
+    def __init__(self, send: Callable[[Any], Coroutine[Any, Any, Any]]) -> None:
+        self._send = send
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._open = True
@@ -37,7 +37,7 @@ class Reporter:
 
     async def _report(self, value: Any) -> None:
         if self._open:
-            await self._tell(value)
+            await self._send(value)
 
 
 class _Done:

@@ -56,7 +56,7 @@ async def post_chat(turns: Turns, visit: AgentRequest) -> HttpResponse:
 
 async def _accept(turns: Turns, asked: ChatRequest, asker: Asker) -> AsyncIterator[bytes]:
     """Raises `ValueError` for messages that are none; nothing is stored then."""
-    answer = _answer_to_go_on_with(asked)
+    answer = _reply_to_go_on_with(asked)
     if answer is not None:
         return await go_on(turns, answer, asked, asker)
     policy = read_policy(turns.parts.agent.message_concurrency)
@@ -67,7 +67,7 @@ async def _accept(turns: Turns, asked: ChatRequest, asker: Asker) -> AsyncIterat
     return stream_again(turns, admission.record) if handle is None else turn_stream(handle)
 
 
-def _answer_to_go_on_with(asked: ChatRequest) -> UIMessage | None:
+def _reply_to_go_on_with(asked: ChatRequest) -> UIMessage | None:
     """The client's copy of an answer, if that is its last message."""
     if not asked.messages or asked.trigger != "submit-message":
         return None

@@ -53,7 +53,7 @@ log = logging.getLogger("thinkwell.turn")
 
 MAX_STREAM = 64 * 1024 * 1024
 """Characters of the chunks of one answer. It then ends with `length`: whole, told and stored, and
-well below what a row holds (`MAX_ANSWER_BYTES`).
+well below what a row holds (`MAX_REPLY_BYTES`).
 """
 
 
