@@ -287,6 +287,9 @@ class LoggingStore:
     async def scrub(self) -> None:
         await self._inner.scrub()
 
+    async def shrink(self) -> bool:
+        return await self._inner.shrink()
+
     async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
         return await self._inner.fetch_in_background(query, params)
 

@@ -205,10 +205,13 @@ def backup(store: str, file: Path, *, force: bool) -> None:
 
 
 @main.command()
+@click.option("--compact", is_flag=True, help="Rewrite the file first, to make it smaller.")
 @_json_option
 @_store_option
-def doctor(store: str, *, as_json: bool) -> None:
+def doctor(store: str, *, as_json: bool, compact: bool) -> None:
     """Examine a database: its pages, its version, who serves it, what is unfinished."""
     from thinkwell.cli import operating
 
+    if compact:
+        operating.compact(store)
     sys.exit(0 if operating.examine(store, as_json=as_json) else 1)

@@ -23,6 +23,7 @@ from thinkwell.journal.starts import start_reason
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.open import database_file
 from thinkwell.store.read_only import ReadOnlySqlite
+from thinkwell.store.sqlite_compact import compact_file
 from thinkwell.store.sqlite_lock import lock_holder
 
 NO_FILE = "That store keeps nothing on disk, so there is nothing to look at."
@@ -176,6 +177,16 @@ def _refuse_own_file(database: Path, target: Path) -> None:
             raise click.ClickException(
                 f"{target} belongs to the database {database} itself. Copy it to another file."
             )
+
+
+def compact(store: str) -> None:
+    """`thinkwell doctor --compact`."""
+    path = find_database(store)
+    try:
+        before, after = compact_file(path)
+    except ThinkwellError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(f"Rewrote {path}: {size(before)} before, {size(after)} now.", err=True)
 
 
 def examine(store: str, *, as_json: bool) -> bool:

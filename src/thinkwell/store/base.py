@@ -79,6 +79,13 @@ class Store(Reader, Protocol):
         """Content was erased: have it leave the files too, soon and away from the event loop."""
         ...
 
+    async def shrink(self) -> bool:
+        """Give back a piece of the space that nothing uses, if that is much. Whether more is left.
+
+        Quick; whoever wants all of it back calls again.
+        """
+        ...
+
     async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
         """A long read, away from the event loop, on a connection of its own."""
         ...

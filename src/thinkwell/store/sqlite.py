@@ -122,6 +122,19 @@ class SqliteStore:
         if self._checkpointer is not None:
             self._checkpointer.empty_soon()
 
+    async def shrink(self) -> bool:
+        """Give some unused pages of the file back, if a good part of it is unused.
+
+        Free pages are used again, so a little of them saves work. A file of an older release
+        keeps its size until `thinkwell doctor --compact` has rewritten it.
+        """
+        link = self._opened()
+        if self._memory:
+            return False
+        link.refuse_own_transaction("shrink")
+        async with link.lock:
+            return link.shrink()
+
     async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
         """A long read in a thread, as of the last commit. A store in memory reads in place."""
         self._opened()
@@ -155,7 +168,7 @@ class SqliteStore:
         self._log_was_left = self._log.exists() and self._log.stat().st_size > 0
         make_private(self._path)
         self._refuse_newer_file()
-        return self._connect_file()
+        return self._connect_file(new=self._path.stat().st_size == 0)
 
     def _refuse_newer_file(self) -> None:
         """Look at the version read-only: the pragmas of a normal connection change a file."""
@@ -170,8 +183,10 @@ class SqliteStore:
         finally:
             connection.close()
 
-    def _connect_file(self) -> sqlite3.Connection:
+    def _connect_file(self, *, new: bool = False) -> sqlite3.Connection:
         connection = _connect(self._path)
+        if new:  # only a file without tables can be told that its pages are given back (`shrink`)
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL").fetchall()
         synchronous = "FULL" if self._durability == "power" else "NORMAL"
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         # NORMAL does not wait for the disk: the kernel has the commit, so it survives the process

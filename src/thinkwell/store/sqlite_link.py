@@ -16,6 +16,12 @@ from thinkwell.core.errors import StoreError, StoreUnavailableError
 from thinkwell.store.base import Params, Row
 
 COMMITS_BETWEEN_REPORTS = 64
+INCREMENTAL = 2
+"""What SQLite calls an `auto_vacuum` that is asked for."""
+SHRUNK_PAGES = 64
+"""Pages that are cut off at once: a millisecond or two."""
+MIN_FREE, FREE_SHARE = 1024, 4
+"""So many free pages, and one page in so many, are left alone: they will be used again."""
 
 # What sqlite3 raises for values it cannot bind, beside its own errors.
 FAILURES = (sqlite3.Error, OverflowError, UnicodeEncodeError)
@@ -88,6 +94,21 @@ class SqliteLink:
             self._connection.executemany(self._sql(query), rows)
         except FAILURES as error:
             fail(query, error)
+
+    def shrink(self) -> bool:
+        """Cut free pages off the file. The caller holds the lock; no transaction is open."""
+        try:
+            free, pages, mode = (
+                self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("freelist_count", "page_count", "auto_vacuum")
+            )
+            if mode != INCREMENTAL or free < MIN_FREE or free * FREE_SHARE < pages:
+                return False
+            # A script: sqlite3 runs this pragma for one page only when it is a single statement.
+            self._connection.executescript(f"PRAGMA incremental_vacuum({SHRUNK_PAGES})")
+        except sqlite3.Error as error:
+            fail("shrink", error)
+        return True
 
     def begin(self) -> None:
         """Start a write transaction. The caller holds the lock."""
