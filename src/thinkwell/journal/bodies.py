@@ -71,6 +71,18 @@ class BodyStore:
         self._written = {key for key in self._written if key[0] != agent_id}
 
 
+async def drop_unused_bodies(tx: Transaction, *, before: float, limit: int) -> int:
+    """Forget a piece of the uses before then, with the texts that nobody else uses; how many.
+
+    A use is written once a day: `before` is a day earlier than for the journals themselves.
+    """
+    rows = await tx.fetch_all("old_blob_uses", {"before": before - _DAY, "limit": limit})
+    uses = [{"agent": row["agent"], "hash": row["hash"]} for row in rows]
+    await tx.execute_many("drop_blob_use", uses)
+    await tx.execute_many("drop_unused_blob", [{"hash": use["hash"]} for use in uses])
+    return len(uses)
+
+
 async def read_body(reader: Reader, digest: str) -> str | None:
     """The text with that hash, if it is still kept."""
     row = await reader.fetch_one("blob_by_hash", {"hash": digest})

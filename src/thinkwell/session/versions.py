@@ -15,7 +15,7 @@ from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import read_stored
-from thinkwell.store.base import Params, Reader
+from thinkwell.store.base import Params, Reader, Transaction
 
 
 class PastMessage(msgspec.Struct, frozen=True):
@@ -23,6 +23,14 @@ class PastMessage(msgspec.Struct, frozen=True):
 
     message: UIMessage
     bytes: int
+
+
+async def drop_old_versions(tx: Transaction, *, before: float, limit: int) -> int:
+    """Drop a piece of what was replaced before then; how many versions."""
+    rows = await tx.fetch_all("old_versions", {"before": before, "limit": limit})
+    names = ("agent", "session", "id", "version")
+    await tx.execute_many("drop_version", [{name: row[name] for name in names} for row in rows])
+    return len(rows)
 
 
 async def read_past_path(

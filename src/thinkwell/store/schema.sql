@@ -233,6 +233,7 @@ CREATE TABLE blob_uses (
     PRIMARY KEY (agent, hash)
 );
 CREATE INDEX blob_uses_by_hash ON blob_uses (hash);
+CREATE INDEX blob_uses_by_age ON blob_uses (used_at);
 
 -- What messages said before they were replaced: journals refer to it.
 CREATE TABLE message_versions (
@@ -244,6 +245,7 @@ CREATE TABLE message_versions (
     content TEXT NOT NULL,
     PRIMARY KEY (agent, session, id, version)
 );
+CREATE INDEX message_versions_by_age ON message_versions (replaced_at);
 
 -- When each agent was last talked to. Apart from `agents`: every turn writes it, and a row there may
 -- hold a long state.

@@ -82,6 +82,19 @@ DELETE FROM blobs WHERE hash IN (
     WHERE u.agent = :agent
       AND NOT EXISTS (SELECT 1 FROM blob_uses o WHERE o.hash = u.hash AND o.agent <> :agent));
 
+-- name: old_blob_uses
+-- Uses past their retention, a bounded piece.
+SELECT agent, hash FROM blob_uses WHERE used_at < :before ORDER BY used_at LIMIT :limit;
+
+-- name: drop_blob_use
+-- One agent's use of a text.
+DELETE FROM blob_uses WHERE agent = :agent AND hash = :hash;
+
+-- name: drop_unused_blob
+-- A text, if nobody refers to it any more.
+DELETE FROM blobs
+WHERE hash = :hash AND NOT EXISTS (SELECT 1 FROM blob_uses WHERE hash = :hash);
+
 -- name: drop_blob_uses
 -- What this agent refers to (clear).
 DELETE FROM blob_uses WHERE agent = :agent;

@@ -136,6 +136,16 @@ WHERE agent = :agent AND session = :session AND id IN (SELECT value FROM json_ea
 DELETE FROM message_versions
 WHERE agent = :agent AND session = :session AND id IN (SELECT value FROM json_each(:ids));
 
+-- name: old_versions
+-- Replaced contents past their retention, a bounded piece.
+SELECT agent, session, id, version FROM message_versions
+WHERE replaced_at < :before ORDER BY replaced_at LIMIT :limit;
+
+-- name: drop_version
+-- One replaced content.
+DELETE FROM message_versions
+WHERE agent = :agent AND session = :session AND id = :id AND version = :version;
+
 -- name: clear_versions
 -- All replaced contents of a session.
 DELETE FROM message_versions WHERE agent = :agent AND session = :session;
