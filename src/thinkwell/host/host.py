@@ -138,7 +138,7 @@ class Host:
         about = {"action": "start", "agent": agent_id}
         parked = self._starts.parked(agent_id)
         if not self._serves(AgentAddress(class_name, name)):
-            log.warning("an agent has unfinished work, but its class is not served", extra=about)
+            log.warning("an agent has unfinished work, but is not served here", extra=about)
         elif parked is not None:
             log.error("an agent stays asleep, its turns are parked: %s", parked, extra=about)
             self.bus.emit("agent:parked", agent=agent_id, reason=parked)

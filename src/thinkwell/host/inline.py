@@ -68,7 +68,11 @@ def create_agent(
 
 
 _ANNOTATED = [name for base in Think.__mro__ for name in inspect.get_annotations(base)]
-_SETTINGS = sorted(n for n in _ANNOTATED if not n.startswith("_") and hasattr(Think, n))
+_SETTINGS = sorted(
+    name
+    for name in _ANNOTATED
+    if not name.startswith("_") and hasattr(Think, name) and name != "agent_class"
+)
 _MEMBERS = {*dir(Think), *_ANNOTATED}
 
 
