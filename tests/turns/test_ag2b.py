@@ -23,6 +23,7 @@ from thinkwell.core.errors import (
     ToolDefinitionError,
     TurnActiveError,
 )
+from thinkwell.features import Feature, Kit
 from thinkwell.host.host import Host
 from thinkwell.host.inline import InlineAgent
 from thinkwell.messages.message import text_of
@@ -49,6 +50,28 @@ class Assistant(Think):
 def add(a: int) -> int:
     """Adds one."""
     return a + 1
+
+
+class Notes(Feature):
+    name = "notes"
+
+    async def on_boot(self, kit: Kit) -> None:
+        self.shouted = asyncio.Event()
+
+    def tools(self, turn: Any) -> dict[str, Any]:
+        return {"note": self.note}
+
+    def jobs(self) -> dict[str, Any]:
+        return {"shout": self.shout}
+
+    async def note(self, text: str) -> str:
+        """Keeps a note."""
+        await self.kit.storage.set("note", text)
+        return "kept"
+
+    async def shout(self, payload: Any, ctx: Any) -> None:
+        await self.kit.storage.set("note", (await self.kit.storage.get("note")).upper())
+        self.shouted.set()
 
 
 @tool(needs_approval=True)
@@ -302,6 +325,15 @@ class TestInlineAgents:
         await agent.wait_until_stable()
         assert (await agent.get_turn(submission.request_id)).status == "completed"
         await agent.close()
+
+    async def test_a_feature_brings_its_tool_its_namespace_and_its_job(self):
+        async with inline([call("note", {"text": "milk"})], "noted", features=[Notes()]) as agent:
+            await agent.chat("milk")
+            notes: Notes = agent.notes
+            assert await notes.kit.storage.get("note") == "milk"
+            await notes.kit.enqueue("shout")
+            await notes.shouted.wait()
+            assert await notes.kit.storage.get("note") == "MILK"
 
     async def test_a_member_that_does_not_exist_is_no_member(self):
         assert not hasattr(inline(), "cha")
