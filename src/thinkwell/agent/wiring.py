@@ -319,6 +319,7 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
             in_thread=partial(shared.threads.run, owner.agent_id),
             sleep=shared.sleep,
             resolve_model=shared.models.resolve,
+            load_model=shared.models.load,
         )
     )
     instance.scopes.report_to(

@@ -4,15 +4,18 @@ Owns the connection: one client session per event loop (shared by all calls of t
 closed by `aclose`), HTTP errors, aborts and cut connections. `openai_chat_request.py` builds the
 body and `openai_chat_stream.py` reads the answer. An abort closes the response at once, whether the
 call still waits for headers or is in the middle of the answer, and then the stream simply ends.
-aiohttp is imported on first use.
+aiohttp is imported on first use, in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
@@ -26,7 +29,8 @@ from thinkwell.models.openai_chat_stream import ChatStream, is_retryable, stream
 from thinkwell.models.retry_after import read_retry_after
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession
+    from aiohttp import ClientResponse, ClientSession, ClientTimeout
+    from yarl import URL
 
 OPENAI_URL = "https://api.openai.com/v1"
 READ_TIMEOUT = 600.0
@@ -68,7 +72,7 @@ class OpenAIChatModel:
             **({"Authorization": f"Bearer {key}"} if key else {}),
             **(headers or {}),
         }
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, ClientSession] = (
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[ClientSession, URL]] = (
             WeakKeyDictionary()
         )
 
@@ -89,9 +93,9 @@ class OpenAIChatModel:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop. The model can be used again."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        if session is not None:
-            await session.close()
+        found = self._sessions.pop(asyncio.get_running_loop(), None)
+        if found is not None:
+            await found[0].close()
 
     async def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
         """Run one call. See `base.py` for the contract."""
@@ -119,33 +123,39 @@ class OpenAIChatModel:
         body, warnings = build_body(
             request, model_id=self._model_id, provider=self._provider, is_openai=self._is_openai
         )
-        # Waiting for headers can take minutes, so it runs in a task that an abort can cancel.
-        waiting = asyncio.get_running_loop().create_task(self._post(body, request))
-        dispose = signal.add_listener(lambda _: cast("None", waiting.cancel()))
+        # Imports take a tenth of a second, which other agents would have to wait for.
+        if "aiohttp" not in sys.modules:
+            await asyncio.to_thread(import_module, "aiohttp")
+        response = await self._post(json.dump_bytes(body), request, signal)
+        return None if response is None else _Response(response, self._provider, warnings, signal)
+
+    async def _post(
+        self, body: bytes, request: ModelRequest, signal: AbortSignal
+    ) -> ClientResponse | None:
+        """Send the request and wait for headers, which can take minutes; None if aborted first."""
+        task = asyncio.current_task()
+        stops = 0
+
+        def stop(_reason: str) -> None:
+            nonlocal stops
+            stops += task is not None and task.cancel()
+
+        session, url = self._session()
+        dispose = signal.add_listener(stop)
         try:
-            response = await waiting
+            return await session.post(
+                url,
+                data=body,
+                headers={**self._headers, **request.headers},
+                timeout=_timeout(request.connect_timeout),
+            )
         except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled() and waiting.exception() is None:
-                waiting.result().close()  # the answer came in the very moment of the cancel
-            task = asyncio.current_task()
-            if signal.aborted and not (task and task.cancelling()):
+            # Our own stop is taken back; whoever else cancelled this task is heard.
+            if stops and task is not None and not task.uncancel():
                 return None
             raise
         finally:
             dispose()
-        return _Response(response, self._provider, warnings, signal)
-
-    async def _post(self, body: Mapping[str, Any], request: ModelRequest) -> ClientResponse:
-        from aiohttp import ClientTimeout
-
-        return await self._session().post(
-            f"{self._base_url}/chat/completions",
-            data=json.dump_bytes(body),
-            headers={**self._headers, **request.headers},
-            timeout=ClientTimeout(
-                total=None, sock_connect=request.connect_timeout, sock_read=READ_TIMEOUT
-            ),
-        )
 
     def _wrap(self, error: Exception) -> Exception:
         from aiohttp import ClientError
@@ -162,19 +172,29 @@ class OpenAIChatModel:
         problem.__cause__ = error
         return problem
 
-    def _session(self) -> ClientSession:
+    def _session(self) -> tuple[ClientSession, URL]:
+        """The connections of this loop, and where requests go, parsed once."""
         loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None or session.closed:
+        found = self._sessions.get(loop)
+        if found is None or found[0].closed:
             from aiohttp import ClientSession, DummyCookieJar, TCPConnector
+            from yarl import URL
 
-            session = self._sessions[loop] = ClientSession(
+            session = ClientSession(
                 connector=TCPConnector(limit=0),
                 cookie_jar=DummyCookieJar(),
                 read_bufsize=_READ_BUFFER,
                 **_environment_proxy(self._base_url),
             )
-        return session
+            found = self._sessions[loop] = session, URL(f"{self._base_url}/chat/completions")
+        return found
+
+
+@cache
+def _timeout(connect: float | None) -> ClientTimeout:
+    from aiohttp import ClientTimeout
+
+    return ClientTimeout(total=None, sock_connect=connect, sock_read=READ_TIMEOUT)
 
 
 def _environment_proxy(url: str) -> dict[str, Any]:
@@ -233,6 +253,8 @@ class _Response:
 
     async def _drain(self) -> None:
         """Read past the end marker, so that the connection can serve the next call."""
+        if self._response.content.at_eof():
+            return  # as a rule it has come along
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_TIMEOUT):
                 while await self._response.content.readany():

@@ -78,11 +78,11 @@ def build_messages(system: str, messages: Iterable[ModelMessage]) -> list[dict[s
                 unanswered.pop(item.tool_call_id, None)
             result.extend(_tool_result(item) for item in message.content)
             continue
-        _give_results(unanswered, result)
-        result.extend(_message(message))
-        if isinstance(message, AssistantMessage):
-            calls = (c for c in message.content if isinstance(c, ToolCallContent))
-            unanswered = dict.fromkeys(call.tool_call_id for call in calls)
+        if unanswered:
+            _give_results(unanswered, result)
+        result.extend(made := _message(message))
+        if made and "tool_calls" in made[0]:
+            unanswered = dict.fromkeys(call["id"] for call in made[0]["tool_calls"])
     _give_results(unanswered, result)
     return result
 
@@ -108,6 +108,8 @@ def _message(message: SystemMessage | UserMessage | AssistantMessage) -> list[di
 
 def _user_content(message: UserMessage) -> str | list[dict[str, Any]]:
     parts = message.content
+    if len(parts) == 1 and type(parts[0]) is TextContent:  # most of a conversation is this
+        return parts[0].text
     if all(isinstance(part, TextContent) for part in parts):
         return "\n\n".join(part.text for part in parts if isinstance(part, TextContent))
     return [
@@ -131,6 +133,9 @@ def _file(part: FileContent) -> dict[str, Any]:
 
 
 def _assistant(message: AssistantMessage) -> list[dict[str, Any]]:
+    parts = message.content
+    if len(parts) == 1 and type(parts[0]) is TextContent and parts[0].text:
+        return [{"role": "assistant", "content": parts[0].text}]
     text = "".join(part.text for part in message.content if isinstance(part, TextContent))
     calls = [_tool_call(part) for part in message.content if isinstance(part, ToolCallContent)]
     if not text and not calls:

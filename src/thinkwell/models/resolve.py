@@ -9,6 +9,7 @@ share connections, and closes them.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
@@ -83,6 +84,20 @@ class ModelPool:
             return FallbackModel([self.resolve(item) for item in cast("list[ModelLike]", like)])
         return resolve_model(like)
 
+    async def load(self, like: ModelLike) -> Model:
+        """Like `resolve`, but what is imported for it is imported in a thread.
+
+        pydantic-ai and a provider's library take a second, in which no agent would answer.
+        """
+        names: list[Any] = [like]
+        if isinstance(like, list | tuple):
+            names = [*cast("list[Any]", like)]
+        for name in names:
+            if isinstance(name, str) and name not in self._models and _needs_bridge(name):
+                made = await asyncio.to_thread(resolve_model, name)
+                self._models.setdefault(name, made)
+        return self.resolve(cast("Any", like))
+
     async def aclose(self) -> None:
         """Close the connections of the models made here. Models handed in stay open."""
         models, self._models = self._models, {}
@@ -107,6 +122,11 @@ def _from_string(name: str) -> Model:
     if provider in PRESETS:
         return _from_preset(provider, model_id)
     return _through_bridge(name)
+
+
+def _needs_bridge(name: str) -> bool:
+    provider, _, model_id = name.partition(":")
+    return bool(model_id) and provider != "openai-chat" and provider not in PRESETS
 
 
 def _from_preset(provider: str, model_id: str) -> Model:

@@ -168,4 +168,6 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Callable[[float], Awaitable[object]]
     """How a retry waits."""
     resolve_model: Callable[[Any], Model]
+    load_model: Callable[[Any], Awaitable[Model]]
+    """The same for the model of a turn, which may have to be imported first."""
     """Turns what `get_model` returned into a model."""

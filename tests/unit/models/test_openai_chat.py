@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 
 import pytest
@@ -418,3 +420,31 @@ class TestConfiguration:
         monkeypatch.delenv("OPENAI_API_KEY", raising=False)
         with pytest.raises(ConfigurationError, match="Set OPENAI_API_KEY"):
             OpenAIChatModel("m")
+
+
+FIRST_CALL = """
+import asyncio, sys, threading
+from thinkwell.core.signal import AbortSignal
+from thinkwell.models.base import ModelRequest
+from thinkwell.models.openai_chat import OpenAIChatModel
+
+class Seen:
+    def find_spec(self, name, path=None, target=None):
+        if name == "aiohttp":
+            print("aiohttp by", "the loop" if threading.current_thread() is main else "a thread")
+
+async def call():
+    model = OpenAIChatModel("m", base_url="http://127.0.0.1:9/v1")
+    async for event in model.stream(ModelRequest(system="", messages=()), AbortSignal()):
+        print(type(event).__name__)
+    await model.aclose()
+
+main = threading.current_thread()
+sys.meta_path.insert(0, Seen())
+asyncio.run(call())
+"""
+
+
+def test_the_first_call_does_not_import_its_library_on_the_loop():
+    done = subprocess.run([sys.executable, "-c", FIRST_CALL], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["aiohttp by a thread", "Failure"], done.stderr

@@ -1,6 +1,8 @@
 """From what a user wrote to a model (DESIGN §4)."""
 
 import sys
+import threading
+from typing import Any
 
 import pytest
 from pydantic_ai.models.test import TestModel as EveryToolModel
@@ -8,10 +10,11 @@ from pydantic_ai.models.test import TestModel as EveryToolModel
 from tests.unit.models.helpers import collect, failure_of, finish_of, text_of
 from thinkwell.core.errors import ConfigurationError, MissingExtraError
 from thinkwell.core.signal import AbortController
+from thinkwell.models import resolve
 from thinkwell.models.demo import DemoModel
 from thinkwell.models.fallback import FallbackModel
 from thinkwell.models.openai_chat import OpenAIChatModel
-from thinkwell.models.pydantic_ai import PydanticAIModel
+from thinkwell.models.pydantic_ai import PydanticAIModel, infer
 from thinkwell.models.resolve import PRESETS, ModelPool, resolve_model
 from thinkwell.testing import ScriptedModel, error, text
 from thinkwell.testing.mock_provider import MockProvider, Reply
@@ -99,6 +102,23 @@ class TestPool:
         assert pool.resolve("demo") is first
         await pool.aclose()
         assert pool.resolve("demo") is not first
+
+    async def test_what_the_bridge_imports_is_imported_in_a_thread(self, monkeypatch):
+        threads: list[int] = []
+
+        def infer_here(name: str) -> Any:
+            threads.append(threading.get_ident())
+            return infer(name)
+
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        monkeypatch.setattr(resolve, "infer", infer_here)
+        pool = ModelPool()
+        model = await pool.load("openai:gpt-5-mini")
+        assert threads
+        assert threading.get_ident() not in threads
+        assert pool.resolve("openai:gpt-5-mini") is model
+        chain = await pool.load(["demo", "openai:gpt-5-mini"])
+        assert (len(threads), chain.provider) == (1, "demo")
 
     def test_a_chain_is_made_of_pooled_models(self):
         pool = ModelPool()

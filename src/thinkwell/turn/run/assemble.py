@@ -49,7 +49,7 @@ async def assemble(turn: RunningTurn) -> Prompt:
         system=with_capabilities(base, _offered(offered, None), lines),
         messages=await read_history(turn, tools),
         tools=MappingProxyType(offered),
-        model=parts.resolve_model(await call_user("get_model", parts.agent.get_model)),
+        model=await parts.load_model(await call_user("get_model", parts.agent.get_model)),
         body=None if turn.record.body is None else MappingProxyType(turn.record.body),
         attempt=turn.record.attempt - 1,
         scopes=parts.scopes.get_snapshot(),
