@@ -126,8 +126,8 @@ def _claim(turn: RunningTurn, owners: dict[str, str], name: str, owner: str) -> 
     other = owners.get(name) if found is None else f"a tool of scope {found.scope.name!r}"
     if other is not None:
         raise ToolDefinitionError(
-            f"Two tools are named {name!r}: {owner} brings one, and {other} has that name too. "
-            "Rename one of them."
+            f"Two tools share a name: {owner} brings a tool named {name!r}, and {other} has that "
+            "name too. Rename one of them."
         )
     owners[name] = owner
 
