@@ -1,6 +1,6 @@
 """One turn, read as an outline.
 
-Accepting a turn is `admission.py`; waiting for the slot is `queue.py`. Here it has the slot:
+Accepting a turn is `turn/ask/`, waiting for the slot `turn/line/`. Here it has the slot:
 
     begin       its row says running, its input joins the tree, a journal left by a crash is read
     assemble    history, prompt, tools and `before_turn` become the first model request
