@@ -15,6 +15,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from signal import SIGKILL
+from typing import Any
+
+import msgspec
 
 from tests.crash.plan import (
     Plan,
@@ -56,6 +59,11 @@ CUT_OFF = "before the input of this call was complete"
 """What the result of a call says whose input was cut off."""
 
 
+def as_json(request: ModelRequest) -> Any:
+    """A request as data that can be written down and compared."""
+    return json.loads(msgspec.json.encode(request))
+
+
 @dataclass
 class Said:
     """How far a step has come."""
@@ -89,7 +97,8 @@ class PlannedModel:
         plan, number, said = where_it_stands(request.messages)
         step = plan.steps[number]
         assert step.text.startswith(said.text), f"{said.text!r} is no beginning of {step.text!r}"
-        write_line(self._folder / "calls.jsonl", {"label": plan.label, "step": number})
+        line = {"label": plan.label, "step": number, "request": as_json(request)}
+        write_line(self._folder / "calls.jsonl", line)
         if (self._folder / f"always-die-in-model-{plan.label}").exists():
             os.kill(os.getpid(), SIGKILL)
         if not said.text and not said.calls:
