@@ -105,6 +105,7 @@ async def serving(
         SqliteStore(opened) if isinstance(opened, Path) else opened,
         clock=hours,
         sleep=hours.sleep,
+        alarm=hours.sleep,
         limits=limits,
         idle_timeout=idle_timeout,
         drain_timeout=1.0,

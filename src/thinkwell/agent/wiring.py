@@ -125,6 +125,16 @@ class Activation:
         """Whether nobody is connected or calls, and nothing runs."""
         return not (self._users or self.busy or self._tasks.busy or any(self._connections))
 
+    @property
+    def owes_hooks(self) -> bool:
+        """Whether turns of an earlier life owe the hooks of their end."""
+        return self._turns is not None and bool(self._turns.owed)
+
+    async def deliver_owed_hooks(self) -> None:
+        """Run those hooks, turn by turn."""
+        if self._turns is not None:
+            await self._turns.deliver_owed()
+
     async def connect(self, connection_id: str, request: HttpRequest, sink: Sink) -> OpenConnection:
         """The connect sequence; returns the handle for what the client sends."""
         if self._connections.is_anothers(connection_id, request.principal):
@@ -212,6 +222,8 @@ async def wake(
     hooks = None if instance is None else instance.hooks
     seats.connect(hooks, jobs.handlers, rpc_methods(cls))
     await _start(agent, seats, chat)
+    if chat is not None and chat.turns.owed:
+        shared.new_due_job(agent_id, shared.clock.now())
     return Activation(
         agent,
         connections=connections,

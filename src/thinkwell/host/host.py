@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from thinkwell.agent.agent import Agent
@@ -29,10 +29,12 @@ from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
+from thinkwell.host.job_runner import Awake as JobsAwake
 from thinkwell.host.job_runner import JobRunner
 from thinkwell.host.local import LocalHostClient
 from thinkwell.host.starts import Starts
 from thinkwell.host.stub import AgentStub
+from thinkwell.host.upkeep import HOST, Upkeep
 from thinkwell.journal.boots import (
     SOON,
     Boot,
@@ -42,6 +44,7 @@ from thinkwell.journal.boots import (
     suspects_of,
 )
 from thinkwell.journal.starts import deadly_starts
+from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import agents_with_work, all_agents, has_work
 from thinkwell.store.base import Store
 from thinkwell.turn.ask.crowd import Crowd
@@ -59,8 +62,6 @@ FIRST_RETRY, LAST_RETRY = 1.0, 60.0
 """Seconds between tries to wake an agent whose start fails."""
 STORE_LOOK = 2.0
 """Seconds between two looks whether the database file is still the one that was opened."""
-JOURNAL_RETENTION = 7 * 24 * 3600.0
-"""Seconds the streams of ended turns are kept."""
 
 _START = {"action": "start"}
 
@@ -86,7 +87,8 @@ class Host:
         limits: Limits | None = None,
         features: Sequence[Feature] = (),
         instance: Instance | None = None,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        sleep: Sleep = asyncio.sleep,  # before it tries something again
+        alarm: Sleep = asyncio.sleep,  # until the next job is due
     ) -> None:
         self._classes = _by_name(agents)
         self._instance = instance
@@ -101,15 +103,14 @@ class Host:
         )
         self._shared.crowd = Crowd(limits)
         self._jobs = JobRunner(
-            self._shared,
-            wake=lambda agent_id: self.agent(AgentAddress.of(agent_id)),
-            limits=limits or Limits(),
+            self._shared, wake=self._wake_for_jobs, limits=limits or Limits(), alarm=alarm
         )
         self._shared.new_due_job = self._jobs.new_due
         self._shared.features = tuple(features)
         self._shared.agents = self._stub
         for cls in self._classes.values():
             features_of(cls, features)  # a clash is known now, not when the first agent wakes
+        self._upkeep = Upkeep(self._shared)
         self._starts = Starts(store)
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
@@ -128,7 +129,7 @@ class Host:
         await self._begin_boot()
         self._tasks.spawn(self._watch_idle(), name="idle")
         self._tasks.spawn(self._watch_store(), name="store")
-        await self._drop_old_journals()
+        await self._upkeep.ensure()
         for agent_id in self._starts.in_order(await self._agents_with_work()):
             self._take_up_work(agent_id)
         self._jobs.start(self._shared.boot)
@@ -292,6 +293,9 @@ class Host:
         async with self._starts.watched(address.id):
             return await wake(cls, address.name, self._shared, self._instance, create=create)
 
+    async def _wake_for_jobs(self, agent_id: str) -> JobsAwake:
+        return self._upkeep if agent_id == HOST else await self.agent(AgentAddress.of(agent_id))
+
     def start_again(self, address: AgentAddress) -> bool:
         """Somebody has mended the start that killed the process. False if it is not parked."""
         return self._starts.allow(address.id)
@@ -347,16 +351,6 @@ class Host:
             await mark_stopped(self._store, self._shared.boot, self._shared.clock.now())
         except StoreError:  # a store that is gone keeps nothing: the stop goes on
             log.exception("the stop could not be written down", extra={"action": "stop"})
-
-    async def _drop_old_journals(self) -> None:
-        before = self._shared.clock.now() - JOURNAL_RETENTION
-        try:
-            async with self._store.transaction() as tx:
-                await tx.execute("drop_old_packed_journals", {"before": before})
-        except StoreUnavailableError as error:
-            self._shared.commits.health.failed(error)
-        except StoreError:  # one damaged page must not keep the others from starting
-            log.exception("old streams could not be dropped", extra=_START)
 
 
 def _is_damage(error: Exception) -> bool:

@@ -6,6 +6,9 @@ due. Each such agent is woken and served by one task, which takes its due jobs o
 At most so many attempts run at once, over all agents and in one agent, and those that wait for
 their place get it in turn: thousands of due jobs neither stop each other nor a live turn.
 
+Hooks that a turn owes since a crash are delivered here too: the turn's row says how often they may
+still be tried, so a turn needs no job row.
+
 A job is leased by the life of the process that runs it. Whatever a dead process has left running is
 taken up at the next start (`journal/jobs.py`): there is no other recovery.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager
 from contextvars import Context
 from typing import Any, Protocol
@@ -31,6 +34,7 @@ from thinkwell.core.errors import (
 from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.features.jobs import Jobs
+from thinkwell.hooks.jobs import JobHandler
 from thinkwell.host.job_attempt import Attempt, Tools, about, lease, report_end
 from thinkwell.journal.boots import SOON
 from thinkwell.journal.jobs import (
@@ -48,6 +52,8 @@ from thinkwell.journal.jobs import (
     readable_job,
     take_up_leases,
 )
+from thinkwell.journal.store_health import Sleep
+from thinkwell.journal.turns import agents_owing_hooks
 from thinkwell.store.base import Row
 
 log = logging.getLogger("thinkwell.jobs")
@@ -74,6 +80,15 @@ class Awake(Protocol):
         """Its jobs."""
         ...
 
+    @property
+    def owes_hooks(self) -> bool:
+        """Whether turns of an earlier life owe the hooks of their end."""
+        ...
+
+    def deliver_owed_hooks(self) -> Coroutine[Any, Any, None]:
+        """Run those hooks, turn by turn."""
+        ...
+
     def in_use(self) -> AbstractContextManager[Any]:
         """Keeps it awake."""
         ...
@@ -92,6 +107,7 @@ class JobRunner:
         *,
         wake: Wake,
         limits: Limits,
+        alarm: Sleep = asyncio.sleep,
         random: Random = random.random,
     ) -> None:
         self._store = shared.store
@@ -99,6 +115,7 @@ class JobRunner:
         self._clock = shared.clock
         self._bus = shared.bus
         self._sleep = shared.sleep
+        self._alarm = alarm
         self._wake = wake
         self._per_agent = limits.jobs_per_agent or EVERY
         self._places = asyncio.Semaphore(limits.jobs or EVERY)
@@ -152,8 +169,9 @@ class JobRunner:
     async def _run(self) -> None:
         try:
             await self._take_up()
+            self._due.update(dict.fromkeys(await agents_owing_hooks(self._store)))
         except StoreError:  # damage: what was left running stays so, the others run
-            log.critical("jobs that were left cannot be read", exc_info=True, extra=_ABOUT)
+            log.critical("what was left cannot be read", exc_info=True, extra=_ABOUT)
         while not self._stopping:
             self._news.clear()
             try:
@@ -203,7 +221,7 @@ class JobRunner:
             timer.cancel()
 
     async def _ring(self, seconds: float) -> None:
-        await self._sleep(seconds)
+        await self._alarm(seconds)
         self._news.set()
 
     # One agent
@@ -214,6 +232,9 @@ class JobRunner:
             awake = await self._awake(agent_id)
             if awake is not None:
                 with awake.in_use():
+                    if awake.owes_hooks:
+                        await self._places.acquire()
+                        self._run_apart(agent_id, awake, awake.deliver_owed_hooks())
                     while not self._stopping and await self._take(agent_id, awake):
                         pass
         except OwnershipLostError:
@@ -253,51 +274,69 @@ class JobRunner:
         running = self._running.setdefault(agent_id, set())
         while len(running) >= self._per_agent:
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        await self._places.acquire()  # first come, first served: agents take turns here
-        begun = False
-        try:
-            row = await due_row(self._store, agent_id, self._clock.now())
-            if row is not None and not self._stopping:
-                begun = await self._begin(row, awake, running)
-            return row is not None
-        finally:
-            if not begun:
-                self._places.release()
+        row = await due_row(self._store, agent_id, self._clock.now())
+        if row is None:
+            return False
+        ready = await self._ready(row, awake.jobs)
+        if ready is not None:
+            await self._begin(awake, *ready)
+        return True
 
-    async def _begin(self, row: Row, awake: Awake, running: set[asyncio.Task[None]]) -> bool:
-        """Lease a job and run it beside the others. False if it cannot run."""
-        jobs, now = awake.jobs, self._clock.now()
+    async def _ready(self, row: Row, jobs: Jobs) -> tuple[Job, JobHandler] | None:
+        """The job and its handler; None if it cannot run, which is stored then."""
         job = readable_job(row)
         if job is None:
+            now = self._clock.now()
             await jobs.insist(lambda tx: fail_unreadable(tx, row, now=now))
-            return False
+            return None
         try:
-            handler = jobs.handlers.find(job.name)
+            return job, jobs.handlers.find(job.name)
         except JobError as error:
             await self._hold(job, jobs, str(error))
-            return False
+            return None
+
+    async def _begin(self, awake: Awake, job: Job, handler: JobHandler) -> None:
+        """Lease a job and run it beside the others."""
         alone = await self._alone(job)
+        await self._places.acquire()  # first come, first served: agents take turns here
         leased = None
         try:
-            leased = await lease(jobs, job, boot=self._boot, now=now)
+            if not self._stopping:
+                now = self._clock.now()
+                leased = await lease(awake.jobs, job, boot=self._boot, now=now)
         finally:
-            if leased is None and alone:
-                self._suspect.release()
-        if leased is None:
-            return False
-        attempt = Attempt(leased, jobs, handler, tools=self._tools)
-        task = self._tasks.spawn(attempt.run(), name=job.id, context=Context())
+            if leased is None:  # it was cancelled, or the host stops
+                self._leave(alone=alone)
+        if leased is not None:
+            attempt = Attempt(leased, awake.jobs, handler, tools=self._tools)
+            self._run_apart(job.agent_id, awake, attempt.run(), alone=alone)
+
+    def _run_apart(
+        self, agent_id: str, awake: Awake, work: Coroutine[Any, Any, None], *, alone: bool = False
+    ) -> None:
+        """Run something in an agent, awake until it ends, on a place that is free again then."""
+        running = self._running.setdefault(agent_id, set())
+
+        async def in_use() -> None:
+            with awake.in_use():
+                await work
+
+        # In a context of its own: it does not belong to whatever enqueued it.
+        task = self._tasks.spawn(in_use(), name=agent_id, context=Context())
         running.add(task)
 
         def ended(_: asyncio.Task[None]) -> None:
+            work.close()  # if it was cancelled before it began
             running.discard(task)
-            self._forget_if_idle(job.agent_id)
-            self._places.release()
-            if alone:
-                self._suspect.release()
+            self._forget_if_idle(agent_id)
+            self._leave(alone=alone)
 
         task.add_done_callback(ended)
-        return True
+
+    def _leave(self, *, alone: bool) -> None:
+        self._places.release()
+        if alone:
+            self._suspect.release()
 
     def _forget_if_idle(self, agent_id: str) -> None:
         """Nothing is remembered of an agent that neither runs nor has due jobs."""

@@ -1,4 +1,4 @@
-"""Dropping live rows of the journal that no turn needs any more, beside the turns.
+"""Dropping what nobody needs any more of the journal, beside the turns.
 
 A turn that ends leaves its live rows behind: the row that packs its journal holds all of it. They
 go later, for many turns at once, because finding the oldest turn that still needs its own looks at
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from thinkwell.store.base import Store
+from thinkwell.store.base import Store, Transaction
 
 TRIM_EVERY = 1000
 """Live rows after whose writing the journal is trimmed."""
@@ -26,3 +26,11 @@ async def trim_journal(store: Store) -> None:
         if dropped == 0:
             return
         await asyncio.sleep(0)
+
+
+async def drop_old_streams(tx: Transaction, *, before: float, limit: int) -> int:
+    """Drop packed journals of turns that ended before then, at most so many; how many there were.
+
+    The oldest first: whoever calls it again goes on where it ended.
+    """
+    return await tx.execute("drop_old_packed_journals", {"before": before, "limit": limit})

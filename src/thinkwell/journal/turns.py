@@ -233,8 +233,13 @@ async def turns_owing_hooks(reader: Reader, agent_id: str) -> list[TurnRecord]:
 
 
 async def agents_with_work(reader: Reader) -> list[str]:
-    """Agents that must be awake: an unsettled turn, or hooks owed."""
+    """Agents that must be awake: they have an unsettled turn."""
     return [row["agent"] for row in await reader.fetch_all("agents_with_work", {})]
+
+
+async def agents_owing_hooks(reader: Reader) -> list[str]:
+    """Agents with a settled turn whose response hooks have not run."""
+    return [row["agent"] for row in await reader.fetch_all("agents_owing_hooks", {})]
 
 
 async def all_agents(reader: Reader) -> list[str]:

@@ -115,6 +115,7 @@ CREATE TABLE packed_journals (
     events BLOB,
     PRIMARY KEY (agent, turn)
 );
+CREATE INDEX packed_by_age ON packed_journals (settled_at);
 
 CREATE TABLE tool_calls (
     agent TEXT NOT NULL,

@@ -82,6 +82,8 @@ class Turns:
             generation=generation,
             pause=self._pause_before,
         )
+        self.owed: list[TurnRecord] = []
+        """Turns of an earlier life whose response hooks have not run."""
         self.running: RunningTurn | None = None
         """The turn that holds the slot."""
         self._continuation_origin: str | None = None
@@ -326,19 +328,24 @@ class Turns:
         return stale
 
     async def recover(self) -> None:
-        """After a start: unsettled turns go back in line, owed hooks are delivered again."""
+        """After a start: unsettled turns go back in line, those that owe hooks are remembered."""
         parts, agent_id = self.parts, self.parts.owner.agent_id
         await end_damaged(parts)
         newest = await newest_turn(parts.store, agent_id)
         if newest is not None and newest.client_error is not None:
             parts.audience.remember_failure(newest.request_id, newest.client_error)
-        for record in await turns_owing_hooks(parts.store, agent_id):
-            self.tasks.spawn(redeliver(parts, record), name="redeliver")
+        # Before any turn runs here: later ones owe theirs only until they have run.
+        self.owed = await turns_owing_hooks(parts.store, agent_id)
         for record in await unsettled_turns(parts.store, agent_id):
             if record.attempt > 0:
                 self.parts.audience.recovering(record.request_id)
             self._put(TurnHandle(record))
         self.line.wake()
+
+    async def deliver_owed(self) -> None:
+        """Run the hooks that turns of an earlier life owe, in the order of the turns."""
+        while self.owed:
+            await redeliver(self.parts, self.owed.pop(0))
 
     # Questions
 

@@ -36,8 +36,10 @@ ON CONFLICT (agent, turn) DO UPDATE SET
 SELECT format, chunks, stream, events FROM packed_journals WHERE agent = :agent AND turn = :turn;
 
 -- name: drop_old_packed_journals
--- Streams past their retention.
-DELETE FROM packed_journals WHERE settled_at < :before;
+-- Streams past their retention, the oldest first, a bounded piece at a time.
+DELETE FROM packed_journals WHERE (agent, turn) IN (
+    SELECT agent, turn FROM packed_journals WHERE settled_at < :before
+    ORDER BY settled_at LIMIT :limit);
 
 -- name: journal_ends
 -- The oldest and the newest live row.

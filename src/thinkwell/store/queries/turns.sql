@@ -41,8 +41,11 @@ SELECT * FROM turns WHERE agent = :agent AND hooks_owed > 0 ORDER BY seq;
 
 -- name: agents_with_work
 -- Agents that must be awake after a start.
-SELECT agent FROM turns WHERE status IN ('accepted', 'running')
-UNION SELECT agent FROM turns WHERE hooks_owed > 0;
+SELECT DISTINCT agent FROM turns WHERE status IN ('accepted', 'running');
+
+-- name: agents_owing_hooks
+-- Agents with a settled turn whose response hooks have not run.
+SELECT DISTINCT agent FROM turns WHERE hooks_owed > 0;
 
 -- name: agent_with_work
 -- Whether one agent must be awake after a start.

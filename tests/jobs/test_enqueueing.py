@@ -1,0 +1,152 @@
+"""What can be enqueued, and what an error says about what cannot."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.jobs.support import serving
+from thinkwell.agent.agent import Agent
+from thinkwell.errors import JobError
+from thinkwell.jobs import JobContext
+
+
+class Shapes(Agent):
+    seen: list[Any]
+
+    async def on_start(self) -> None:
+        self.seen = []
+
+    async def nothing(self) -> None:
+        self.seen.append(())
+
+    async def payload(self, given: Any) -> None:
+        self.seen.append(given)
+
+    async def context(self, *, ctx: JobContext) -> None:
+        self.seen.append(ctx.payload)
+
+    async def both(self, given: Any, ctx: JobContext, more: int = 7) -> None:
+        self.seen.append((given, ctx.agent is self, more))
+
+    async def three(self, one: Any, two: Any) -> None:
+        """Takes too much."""
+
+    def plain(self, given: Any) -> None:
+        """Is not async."""
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [("nothing", ()), ("payload", 5), ("context", 5), ("both", (5, True, 7))],
+)
+async def test_a_method_is_called_with_what_it_takes(name: str, seen: Any):
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        await agent.jobs.enqueue(name, 5)
+        await stage.until("job:finished")
+        assert agent.seen == [seen]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing", "async def missing(self, payload, ctx)"),
+        ("_hidden", "no public method '_hidden'"),
+        ("plain", "it is no async method"),
+        ("three", "it needs one, two"),
+        ("mail.send", "No feature of Shapes has a job named 'mail.send'"),
+    ],
+)
+async def test_what_cannot_run_is_refused_and_says_what_to_write(name: str, said: str):
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        with pytest.raises(JobError) as refused:
+            await agent.jobs.enqueue(name)
+        assert said in str(refused.value)
+        assert await agent.jobs.list() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"payload": {1, 2}}, "no JSON data"),
+        ({"payload": {3: 4}}, "JSON keys are strings"),
+        ({"due": datetime(2030, 1, 1)}, "has no time zone"),  # noqa: DTZ001
+        ({"due": 5, "delay": 5}, "due= and delay="),
+        ({"delay": -1}, "delay=-1"),
+        ({"delay": float("inf")}, "delay=inf"),
+        ({"due": float("nan")}, "due=nan"),
+        ({"max_attempts": 0}, "max_attempts=0"),
+        ({"base_delay": 0}, "base_delay=0"),
+        ({"base_delay": 5, "max_delay": 1}, "base_delay=5"),
+    ],
+)
+async def test_options_that_make_no_sense_are_refused(options: dict[str, Any], said: str):
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        with pytest.raises(JobError) as refused:
+            await agent.jobs.enqueue("payload", **options)
+        assert said in str(refused.value)
+
+
+async def test_the_same_key_gives_the_first_job_also_after_its_end():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        first = await agent.jobs.enqueue("payload", 1, key="k")
+        await stage.until("job:finished")
+        again = await agent.jobs.enqueue("payload", 2, key="k")
+        assert (again.id, again.status, again.payload) == (first.id, "done", 1)
+        with pytest.raises(JobError, match="belongs to a job named 'payload'"):
+            await agent.jobs.enqueue("nothing", key="k")
+        other = await stage.agent(Shapes, "other")
+        assert (await other.jobs.enqueue("payload", 3, key="k")).id != first.id
+        await stage.until("job:finished", 2)
+        assert (agent.seen, other.seen) == ([1], [3])
+
+
+async def test_a_due_time_may_be_a_datetime():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        job = await agent.jobs.enqueue("nothing", due=datetime.fromtimestamp(1500, UTC))
+        assert job.due_at == 1500.0
+
+
+async def test_jobs_are_listed_by_status_and_name_the_newest_first():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        done = await agent.jobs.enqueue("nothing")
+        await stage.until("job:finished")
+        waiting = await agent.jobs.enqueue("payload", delay=9)
+        assert {job.id for job in await agent.jobs.list()} == {done.id, waiting.id}
+        assert [job.id for job in await agent.jobs.list(status="done")] == [done.id]
+        assert [job.id for job in await agent.jobs.list(name="payload")] == [waiting.id]
+        assert len(await agent.jobs.list(limit=1)) == 1
+        assert await agent.jobs.get("nobody") is None
+        assert not await agent.jobs.cancel("nobody")
+
+
+async def test_handlers_of_a_feature_are_named_after_it():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+
+        async def send(payload: Any, ctx: JobContext) -> None:
+            agent.seen.append((payload, ctx.name))
+
+        agent.jobs.handlers.add("mail", {"send": send})
+        await agent.jobs.enqueue("mail.send", "hello")
+        await stage.until("job:finished")
+        assert agent.seen == [("hello", "mail.send")]
+
+
+async def test_a_job_enqueued_while_the_clock_was_set_back_still_runs():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        await agent.jobs.enqueue("payload", 1)
+        await stage.until("job:finished")
+        stage.hours.move(-500)
+        await agent.jobs.enqueue("payload", 2, delay=10)
+        stage.hours.move(10)
+        await stage.until("job:finished", 2)

@@ -1,0 +1,81 @@
+"""Rows past their time are dropped by a job, in pieces (DESIGN §5; ended jobs are kept as long)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.jobs.support import Hours, Stage, serving
+from thinkwell import Think
+from thinkwell.agent.agent import Agent
+from thinkwell.host import upkeep
+from thinkwell.host.upkeep import HOST, JOB_RETENTION, PAUSE
+from thinkwell.store.sqlite import SqliteStore
+from thinkwell.testing import ScriptedModel
+
+
+class Busy(Agent):
+    async def work(self) -> None:
+        """Nothing to do."""
+
+
+class Talker(Think):
+    model = ScriptedModel(["One.", "Two.", "Three.", "Four.", "Five."])
+
+
+def rounds(stage: Stage) -> list[Any]:
+    """Every time the upkeep has run to its end."""
+    return [told for told in stage.told("job:retried") if told["agent"] == HOST]
+
+
+async def test_ended_jobs_are_dropped_after_their_time(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(upkeep, "JOB_PIECE", 2)
+    store = SqliteStore(":memory:")
+    async with serving(Busy, store=store) as stage:
+        agent = await stage.agent(Busy)
+        for _ in range(5):
+            await agent.jobs.enqueue("work")
+        await stage.until("job:finished", 5)
+        stage.hours.move(PAUSE)
+        await stage.until_true(lambda: len(rounds(stage)) == 1)
+        assert len(await agent.jobs.list()) == 5
+        stage.hours.move(JOB_RETENTION)
+        await stage.until_true(lambda: len(rounds(stage)) == 4)
+        assert await agent.jobs.list() == []
+        pieces = [told["due_at"] for told in rounds(stage)[1:]]
+        now = stage.hours.now()
+        assert pieces == [now, now, now + PAUSE]
+
+
+async def test_old_streams_are_dropped_and_the_messages_stay():
+    store = SqliteStore(":memory:")
+    async with serving(Talker, store=store) as stage:
+        agent = await stage.agent(Talker)
+        first = await agent.run("hello")
+        stage.hours.move(upkeep.JOURNAL_RETENTION)
+        second = await agent.run("hello again")
+        await stage.until_true(lambda: len(rounds(stage)) == 1)
+        stage.hours.move(PAUSE)
+        await stage.until_true(lambda: len(rounds(stage)) == 2)
+
+        async def kept(request_id: str) -> bool:
+            named = {"agent": "talker/x", "turn": request_id}
+            return await store.fetch_one("packed_journal", named) is not None
+
+        assert (await kept(first.request_id), await kept(second.request_id)) == (False, True)
+        assert len(await agent.get_messages()) == 4
+
+
+async def test_a_start_finds_the_row_that_is_there(tmp_path: Path):
+    store, hours = tmp_path / "jobs.db", Hours()
+    for _ in range(3):
+        async with serving(Busy, store=store, hours=hours):
+            pass
+    reader = SqliteStore(store)
+    await reader.open()
+    everything = {"agent": HOST, "status": None, "name": None, "limit": 9}
+    rows = await reader.fetch_all("jobs_of_agent", everything)
+    assert [(row["name"], row["status"]) for row in rows] == [("drop_old_rows", "waiting")]
+    await reader.close()
