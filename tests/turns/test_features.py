@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 import pytest
 
 from tests.turns.support import Client, Stage, running
-from thinkwell import Agent, App, HttpResponse, RpcStream, Think, rpc, tool
+from thinkwell import Agent, App, HttpResponse, RpcStream, Think, create_agent, rpc, tool
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError, FeatureError
 from thinkwell.core.principal import Principal
 from thinkwell.features import Feature, Kit, Refusal, Route, RouteRequest
 from thinkwell.host.client import AgentAddress
+from thinkwell.jobs import JobContext
+from thinkwell.testing import ScriptedModel
 from thinkwell.testing import call as scripted_call
 from thinkwell.wire.http import HttpRequest
 
@@ -194,6 +197,16 @@ class TestWhatTheyBring:
             assert b[1]
             assert len({a[0], b[0], id(template)}) == 3
 
+    async def test_an_agent_without_a_class_has_features_too(self):
+        model = ScriptedModel([CALL, "done"])
+        async with create_agent(model=model, features=[Notes()]) as agent:
+            await agent.run("hello")
+            assert agent.notes.kept == ["milk"]
+
+    async def test_methods_of_a_feature_can_be_called_through_a_stub(self):
+        async with App(agents=[Keeper], store="sqlite://:memory:") as app:
+            assert await app.agent(Keeper).notes.add(3) == 3
+
     async def test_a_feature_reaches_other_agents_by_class_and_by_name(self):
         class Peer(Think):
             features = [Notes()]
@@ -213,6 +226,68 @@ class TestWhatTheyBring:
         async with running(Keeper) as stage:
             notes = stage.agent.notes
         assert notes.seen[-1] == "closed"
+
+
+class Clerk(Feature):
+    """Stores a value and enqueues the job that goes with it."""
+
+    name = "clerk"
+
+    async def on_boot(self, kit: Kit) -> None:
+        self.done = asyncio.Event()
+
+    def jobs(self) -> dict[str, Any]:
+        return {"file": self.file}
+
+    async def file(self, payload: str, ctx: JobContext) -> None:
+        await self.kit.storage.set("filed", payload)
+        self.done.set()
+
+    async def take(self, paper: str, *, fail: bool = False) -> str:
+        async with self.kit.storage.together():
+            await self.kit.storage.set("taken", paper)
+            job = await self.kit.enqueue("file", paper, key=paper)
+            if fail:
+                raise RuntimeError("the lights go out")
+        return job.id
+
+
+class TestJobs:
+    class Office(Think):
+        features = [Clerk()]
+        clerk: Clerk
+
+    async def test_a_job_is_stored_with_the_values_of_its_block_or_not_at_all(self):
+        async with running(self.Office) as stage:
+            clerk = stage.agent.clerk
+            with pytest.raises(RuntimeError):
+                await clerk.take("a", fail=True)
+            assert await clerk.kit.storage.list() == {}
+            assert await stage.agent.jobs.list() == []
+            await clerk.take("a")
+            await clerk.done.wait()
+            assert await clerk.kit.storage.list() == {"filed": "a", "taken": "a"}
+
+    async def test_the_same_key_gives_the_first_job_in_a_block_too(self):
+        async with running(self.Office) as stage:
+            clerk = stage.agent.clerk
+            assert await clerk.take("a") == await clerk.take("a")
+            assert [job.name for job in await stage.agent.jobs.list()] == ["clerk.file"]
+
+    async def test_what_on_clear_enqueues_is_done_after_the_clear(self):
+        class Tidy(Clerk):
+            async def on_clear(self) -> None:
+                await self.kit.enqueue("file", "cleared")
+
+        class Cleared(Think):
+            features = [Tidy()]
+            clerk: Tidy
+
+        async with running(Cleared, "hi") as stage:
+            await stage.agent.run("hello")
+            await stage.agent.clear_messages()
+            await stage.agent.clerk.done.wait()
+            assert await stage.agent.clerk.kit.storage.get("filed") == "cleared"
 
 
 class TestWhoMayOnlyLook:

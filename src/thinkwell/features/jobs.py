@@ -26,11 +26,13 @@ from thinkwell.journal.jobs import (
     JobStatus,
     cancel_job,
     find_job,
+    find_job_by_key,
     insert_job,
     jobs_of_agent,
     revive_job,
     stash_job,
 )
+from thinkwell.journal.together import Together, open_block
 from thinkwell.session.session import Write
 from thinkwell.store.base import Reader, Transaction
 
@@ -83,6 +85,8 @@ class Jobs:
         seconds since the epoch). The same `key` again gives the first job. A handler that raises is
         called again up to `max_attempts` times, with pauses that grow from `base_delay` seconds to
         `max_delay`. Raises `JobError` for what cannot run.
+
+        Inside `async with storage.together():` it is enqueued with what the block writes.
         """
         now = self._clock.now()
         job = Job(
@@ -98,9 +102,20 @@ class Jobs:
             created_at=now,
         )
         self.check(job)
+        if (block := open_block(self._agent_id)) is not None:
+            return await self._enqueue_with(block, job)
         job = await self._write(lambda tx: self.enqueue_in(tx, job))
         crash_here("j1")
         self.announce(job)
+        return job
+
+    async def _enqueue_with(self, block: Together, job: Job) -> Job:
+        """The row is written when the block ends; one with the same key is found already."""
+        key = job.key
+        known = None if key is None else await find_job_by_key(self._reader, self._agent_id, key)
+        if known is not None and known.name == job.name:
+            return known
+        block.add(lambda tx: self.enqueue_in(tx, job), lambda: self.announce(job))
         return job
 
     async def get(self, id: str) -> Job | None:

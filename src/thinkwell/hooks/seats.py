@@ -24,7 +24,7 @@ from thinkwell.hooks.feature import Feature, Kit
 from thinkwell.hooks.jobs import JobHandlers
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.routes import Route, check_route
-from thinkwell.journal.together import Write, collecting
+from thinkwell.journal.together import Together, collecting
 from thinkwell.tools.tool import Tool, as_tool
 
 log = logging.getLogger("thinkwell.features")
@@ -169,12 +169,12 @@ class Seats:
                 yield OwnedRoute(route, feature.name)
 
     def _ask(self, method: str) -> list[tuple[Feature, Any]]:
-        """What each feature that overrides a method answers."""
-        answers: list[tuple[Feature, Any]] = []
+        """What each feature that overrides a method returns."""
+        brought: list[tuple[Feature, Any]] = []
         for feature in self._overriding(method):
             with _named(feature, method):
-                answers.append((feature, getattr(feature, method)()))
-        return answers
+                brought.append((feature, getattr(feature, method)()))
+        return brought
 
     async def boot(self) -> None:
         """Let each read what it has stored, in order."""
@@ -226,12 +226,12 @@ class Seats:
                 lines += [text] if text else []
         return lines
 
-    async def forget(self, agent_id: str, limit: float | None) -> Write:
+    async def forget(self, agent_id: str, limit: float | None) -> Together:
         """The conversation is cleared: what they write belongs to the clear's transaction."""
         with collecting(agent_id) as together:
             for feature in self._overriding("on_clear"):
-                await self._tell(feature, "on_clear", feature.on_clear, limit)
-        return together.write
+                await self._notify(feature, "on_clear", feature.on_clear, limit)
+        return together
 
     # For the agent
 
@@ -248,7 +248,7 @@ class Seats:
 
     async def close(self, within: float) -> None:
         """The agent goes to sleep. One that takes too long is left, beside the others."""
-        closing = [self._tell(f, "on_close", f.on_close) for f in self._overriding("on_close")]
+        closing = [self._notify(f, "on_close", f.on_close) for f in self._overriding("on_close")]
         if closing:
             try:
                 async with asyncio.timeout(within):
@@ -259,9 +259,9 @@ class Seats:
     async def delete(self) -> None:
         """The agent is deleted."""
         for feature in self._overriding("on_delete"):
-            await self._tell(feature, "on_delete", feature.on_delete)
+            await self._notify(feature, "on_delete", feature.on_delete)
 
-    async def _tell(
+    async def _notify(
         self,
         feature: Feature,
         moment: str,

@@ -3,7 +3,7 @@
 User code is never run inside a transaction: it may wait for anything (DESIGN §8.9). So a block of
 it collects what it wants to write, and all of it is committed when the block has ended; a block
 that raises writes nothing. Whoever has a transaction anyway (a clear) takes the collected writes
-into that one.
+into that one. So a value and the job that goes with it are stored both or not at all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import TypeAlias
 
+from thinkwell.core.tasks import run_to_the_end
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner
 from thinkwell.store.base import Transaction
@@ -27,6 +28,7 @@ class Together:
     def __init__(self, agent_id: str) -> None:
         self.agent_id = agent_id
         self.writes: list[Write] = []
+        self._afterwards: list[Callable[[], object]] = []
         self._task = asyncio.current_task()
         self.open = True
 
@@ -37,10 +39,21 @@ class Together:
         """
         return self.open and self.agent_id == agent_id and self._task is asyncio.current_task()
 
+    def add(self, write: Write, afterwards: Callable[[], object] | None = None) -> None:
+        """One more write, and what to do when it is committed."""
+        self.writes.append(write)
+        if afterwards is not None:
+            self._afterwards.append(afterwards)
+
     async def write(self, tx: Transaction) -> None:
         """Carry it all out, in the order it was asked for."""
         for write in self.writes:
             await write(tx)
+
+    def committed(self) -> None:
+        """The transaction is done: whoever waits for its writes hears of it."""
+        for notify in self._afterwards:
+            notify()
 
 
 _current: ContextVar[Together | None] = ContextVar("together", default=None)
@@ -64,20 +77,30 @@ async def as_one_commit(commits: GroupCommit, owner: Owner) -> AsyncGenerator[No
 
     Inside another such block it belongs to that one.
     """
-    outer = _current.get()
-    if outer is not None and outer.takes(owner.agent_id):
+    if open_block(owner.agent_id) is not None:
         yield
         return
     with collecting(owner.agent_id) as together:
         yield
     if together.writes:
-        await commits.run(owner, together.write)
+        await run_to_the_end(_commit(commits, owner, together))
+
+
+async def _commit(commits: GroupCommit, owner: Owner, together: Together) -> None:
+    await commits.run(owner, together.write)
+    together.committed()
+
+
+def open_block(agent_id: str) -> Together | None:
+    """The block inside which the current code writes for this agent, if it is in one."""
+    together = _current.get()
+    return together if together is not None and together.takes(agent_id) else None
 
 
 async def write_soon(commits: GroupCommit, owner: Owner, write: Write) -> None:
     """Commit a write now, or with the block inside which this is called."""
-    together = _current.get()
-    if together is not None and together.takes(owner.agent_id):
-        together.writes.append(write)
+    together = open_block(owner.agent_id)
+    if together is not None:
+        together.add(write)
     else:
         await commits.run(owner, write)

@@ -18,7 +18,7 @@ from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.hooks.seats import Offered
 from thinkwell.journal.group_commit import GroupCommit
-from thinkwell.journal.together import Write
+from thinkwell.journal.together import Together
 from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import UIMessage
 from thinkwell.models.base import Model
@@ -129,7 +129,7 @@ class Offers(Protocol):
         """Lines about what they can do."""
         ...
 
-    async def forget(self, agent_id: str, limit: float | None) -> Write:
+    async def forget(self, agent_id: str, limit: float | None) -> Together:
         """The conversation is being cleared; what they write then, for the clear's transaction."""
         ...
 

@@ -28,7 +28,7 @@ from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.tail import Chunks, Ended, EndedTurn, TailEvent, Updated, read_tail
-from thinkwell.journal.together import Write
+from thinkwell.journal.together import Together
 from thinkwell.journal.turns import (
     TurnRecord,
     find_turn,
@@ -303,18 +303,17 @@ class Turns:
 
     async def reset(self, *, forget: bool = False) -> None:
         """A new generation: what runs stops, what waits is skipped (spec/02 §3.5)."""
-        parts = self.parts
-        # The features' code runs before the transaction, never inside it (DESIGN §8.9).
-        more = (
-            await parts.offers.forget(parts.owner.agent_id, parts.limits.hook) if forget else None
-        )
+        more: Together | None = None
+        if forget:  # the features' code runs before the transaction, never inside it (DESIGN §8.9)
+            parts = self.parts
+            more = await parts.offers.forget(parts.owner.agent_id, parts.limits.hook)
         stale = await run_to_the_end(self._next_generation(more))
         # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
         # nobody can wait for them: they come when this turn has left its slot.
         if stale and not is_inside_turn(self.parts.owner.agent_id):
             await asyncio.gather(*(handle.until_over() for handle in stale))
 
-    async def _next_generation(self, forget: Write | None) -> list[TurnHandle]:
+    async def _next_generation(self, forget: Together | None) -> list[TurnHandle]:
         """Stores the new generation and stops what is of an older one."""
         running = None if self.running is None else self.running.log
         generation = await next_generation(self.parts, running, forget=forget)
@@ -323,6 +322,7 @@ class Turns:
         for handle in stale:
             self._abort(handle, "cleared")
         if forget is not None:
+            forget.committed()
             self._forgotten = generation
             await erase_traces(self.parts)
         return stale

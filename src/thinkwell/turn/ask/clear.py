@@ -7,7 +7,7 @@ that runs meanwhile has lost its row: nothing it writes afterwards is stored.
 
 from __future__ import annotations
 
-from thinkwell.journal.together import Write
+from thinkwell.journal.together import Together
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.store.base import Transaction
 from thinkwell.turn.end.end_turn import end_older
@@ -24,7 +24,7 @@ _ERASED = (
 """What a clear does beside deleting the messages."""
 
 
-async def next_generation(parts: Parts, running: TurnLog | None, *, forget: Write | None) -> int:
+async def next_generation(parts: Parts, running: TurnLog | None, *, forget: Together | None) -> int:
     """Store the next generation and skip what is unsettled.
 
     `forget` also erases the rest, and is what features write on that occasion.
@@ -37,7 +37,7 @@ async def next_generation(parts: Parts, running: TurnLog | None, *, forget: Writ
         if forget is not None:
             await _forget(tx, parts)
             parts.commits.forget_bodies(parts.owner.agent_id)
-            await forget(tx)
+            await forget.write(tx)
         return generation
 
     try:
