@@ -25,6 +25,7 @@ UNWIND = 0.5
 """Seconds that a cancelled task has at least to run its `finally` blocks and end."""
 
 
+# asyncio itself keeps only weak references to tasks; these must live until they end.
 _forsaken: set[asyncio.Task[Any]] = set()
 
 
@@ -95,6 +96,7 @@ async def run_together(
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
+        # `cancel` is False for a task that has ended: only those have something to say below.
         stopped = [task for task in tasks if task.cancel()]
         await asyncio.gather(*tasks, return_exceptions=True)
     for task in tasks:
@@ -249,6 +251,8 @@ class TaskOwner:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=within)
+        # Adopted ones were cancelled by whoever waits for them; here they are only not waited for
+        # again.
         for task in {*tasks, *self._adopted} - {current}:
             if not task.done():
                 _leave(task)

@@ -51,9 +51,12 @@ def as_exception(error: BaseException, what: str) -> Exception:
     """What user code raised, as an `Exception`; raises it again if it is none of the code's."""
     if isinstance(error, Exception):
         return error
+    # These two are how user code ends a turn on purpose; they derive from `BaseException` so that
+    # its own `except Exception` does not catch them.
     if isinstance(error, AbortTurn | FailTurn) or _is_ours(error):
         raise error
     fields = {"action": "user_code", "code": what, **log_fields.get()}
+    # Logged here, once: whoever catches the made error shows its text and no traceback.
     log.error("user code raised what is no Exception", exc_info=error, extra=fields)
     made = UserCodeError(what, error)
     made.__cause__ = error

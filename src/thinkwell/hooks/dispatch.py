@@ -204,6 +204,8 @@ class Hooks:
         for hook in self.registry.hooks("before_tool_call"):
             if not hook.alive:
                 continue
+            # Each hook gets its own view: one that writes into the input must not change what the
+            # next one sees, nor what runs.
             shown = msgspec.structs.replace(
                 context,
                 input=read_only_copy(context.input),
@@ -214,6 +216,7 @@ class Hooks:
                 decided(hook.name, decision_said(decision))
             replaced = getattr(decision, "input", None)
             if isinstance(replaced, Mapping):
+                # A hook is trusted to choose another input, not to know the tool's schema.
                 checked = revalidate(cast("Mapping[str, Any]", replaced))
                 context = msgspec.structs.replace(context, input=checked)
             if isinstance(decision, Block | Substitute | Fail):
@@ -314,6 +317,7 @@ class Hooks:
 
     def report(self, event: str, hook: Hook, error: BaseException) -> None:
         """Say that a hook failed without failing the turn."""
+        # Whoever watches the bus wants what was raised, not the coat we put around it.
         raised = error.__cause__ if isinstance(error, UserCodeError) else error
         self._bus.emit("hook:error", event=event, hook=hook.name, error=raised)
 
@@ -336,6 +340,7 @@ async def _awaited(hook: Hook, answer: Awaitable[object]) -> object:
 
 def _with_request(context: StepContext, request: ModelRequest) -> StepContext:
     """The context with another request; what the next hook sees and patches is that request."""
+    # A request that leaves a tool out takes it away: it must not run although it was not offered.
     offered = {spec.name for spec in request.tools}
     tools = {name: tool for name, tool in context.tools.items() if name in offered}
     return msgspec.structs.replace(
