@@ -4,8 +4,10 @@ A real client's turn, traced: one agent class without tools or hooks is served o
 turn warms everything up, and the next one is traced with `sys.setprofile` from the client's frame
 to the last task it leaves. Every function that is entered counts, whatever task it runs in.
 
-- *files*: the files of `src/thinkwell` with a function that was called. The fakes in `testing/`
-  are no part of the product and do not count.
+- *touched*: the files of `src/thinkwell` with a function that was called, a property included. The
+  fakes in `testing/` are no part of the product and do not count.
+- *crossed*: those of them from which control went on into another file. The others are ends: a
+  helper that answers by itself need not be opened to follow the turn.
 - *crossings*: calls from `agent/` into `turn/` or back. The caller is the nearest function of the
   two packages on the stack, so a detour through another package hides nothing. A coroutine that is
   resumed is no new call, and what a task of its own begins has no caller.
@@ -45,6 +47,8 @@ class Trace:
     def __init__(self) -> None:
         self.files: Counter[str] = Counter()
         """How many calls went into each file, by its path below `src/thinkwell`."""
+        self.crossed: set[str] = set()
+        """Those from which another file was called."""
         self.crossings: list[Crossing] = []
         self._seen: set[FrameType] = set()
 
@@ -67,7 +71,10 @@ class Trace:
         if file.startswith("testing/"):
             return
         self.files[file] += 1
-        caller = _nearest(frame.f_back)
+        before = _nearest(frame.f_back)
+        if before is not None and package(before) != "testing":
+            self.crossed |= {before.partition(":")[0]} - {file}
+        caller = _nearest(frame.f_back, *OURS)
         if package(file) in OURS and caller and package(caller) != package(file):
             self.crossings.append(Crossing(caller, f"{file}:{frame.f_code.co_name}"))
 
@@ -77,11 +84,12 @@ def package(place: str) -> str:
     return place.partition("/")[0]
 
 
-def _nearest(frame: FrameType | None) -> str | None:
+def _nearest(frame: FrameType | None, *packages: str) -> str | None:
+    """The next function up the stack in one of these packages; in any, if none is named."""
     while frame is not None:
-        name = frame.f_code.co_filename
-        if name.startswith(SOURCE) and package(name.removeprefix(SOURCE)) in OURS:
-            return f"{name.removeprefix(SOURCE)}:{frame.f_code.co_name}"
+        file = frame.f_code.co_filename.removeprefix(SOURCE)
+        if file != frame.f_code.co_filename and package(file) in (packages or (package(file),)):
+            return f"{file}:{frame.f_code.co_name}"
         frame = frame.f_back
     return None
 
@@ -116,8 +124,9 @@ def report(trace: Trace) -> str:
     crossings = [f"  {caller} -> {callee}" for caller, callee in trace.crossings]
     return "\n".join(
         [
-            f"{len(trace.files)} files, {sum(trace.files.values())} calls:",
+            f"{len(trace.files)} files touched, {sum(trace.files.values())} calls:",
             *files,
+            f"{len(trace.crossed)} files crossed",
             f"{len(trace.crossings)} crossings between {' and '.join(OURS)}:",
             *crossings,
         ]

@@ -70,7 +70,7 @@ class ChatFrames:
             connection=watcher.id,
             principal=connection.principal,
             read_only=connection.readonly,
-            shown=lambda: watcher.shown,
+            viewer=watcher,
             payer=payer_of(connection.principal, connection.request.client),
         )
 

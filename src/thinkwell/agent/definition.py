@@ -12,7 +12,7 @@ from thinkwell.hooks.registry import ALIASES
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.hooks.seats import features_of
 from thinkwell.tools.tool import is_tool
-from thinkwell.turn.run.limits import limits_of
+from thinkwell.turn.run.settings import limits_of
 from thinkwell.wire.naming import kebab_case
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")

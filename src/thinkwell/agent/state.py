@@ -15,7 +15,7 @@ from thinkwell.core.errors import ReadonlyError
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.core.user_code import call_user
 from thinkwell.store.base import Transaction
-from thinkwell.turn.ask.on_behalf import asking_for
+from thinkwell.turn.ask.authority import asking_for
 
 log = logging.getLogger("thinkwell.agent")
 

@@ -41,11 +41,11 @@ from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
-from thinkwell.turn.ask.crowd import Crowd
+from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
 from thinkwell.turn.parts import Parts
-from thinkwell.turn.run.limits import limits_of
+from thinkwell.turn.run.settings import limits_of
 from thinkwell.turn.transcript import forget_transcript
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import HttpRequest, HttpResponse

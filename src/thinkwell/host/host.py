@@ -47,7 +47,7 @@ from thinkwell.journal.starts import deadly_starts
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import agents_with_work, all_agents, has_work
 from thinkwell.store.base import Store
-from thinkwell.turn.ask.crowd import Crowd
+from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.line.suspects import Suspects
 
 log = logging.getLogger("thinkwell.host")

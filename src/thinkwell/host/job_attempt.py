@@ -29,7 +29,7 @@ from thinkwell.journal.jobs import (
     retry_job,
 )
 from thinkwell.store.base import Transaction
-from thinkwell.turn.run.limits import limits_of
+from thinkwell.turn.run.settings import limits_of
 
 log = logging.getLogger("thinkwell.jobs")
 

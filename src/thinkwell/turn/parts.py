@@ -7,7 +7,7 @@ only through `Audience`; `agent/wiring.py` hands in the real ones.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import msgspec
 
@@ -26,11 +26,13 @@ from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
-from thinkwell.turn.ask.crowd import Crowd
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.line.suspects import Suspects
-from thinkwell.turn.run.limits import TimeLimits
+from thinkwell.turn.run.settings import TimeLimits
+
+if TYPE_CHECKING:
+    from thinkwell.turn.ask.policy import Crowd
 
 
 class AgentFace(Protocol):

@@ -41,8 +41,8 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import Admission, TurnRequest, admit, is_inside_turn
 from thinkwell.turn.ask.answers import Answer, apply_answer, tell_answer, waits_for_outside
+from thinkwell.turn.ask.authority import on_behalf
 from thinkwell.turn.ask.clear import erase_traces, next_generation
-from thinkwell.turn.ask.on_behalf import on_behalf
 from thinkwell.turn.ask.policy import Plan, Policy, plan_intake
 from thinkwell.turn.end.end_turn import (
     SUPERSEDED,

@@ -33,7 +33,7 @@ from thinkwell.messages.waiting import has_pending_interaction
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Reader, Transaction
 from thinkwell.tools.tool import Tool, as_tool
-from thinkwell.turn.ask.on_behalf import asking_for
+from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.opening import start_continuation
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import OutsideAnswer, RunningTurn

@@ -1,6 +1,7 @@
-"""Asking whether a client may: every way in from outside comes through here, once.
+"""Who asks, and whether they may: every way in from outside comes through `demand`, once.
 
-What Python code does (`run`, `respond_to_approval`, stubs) is trusted and does not ask.
+What Python code does (`run`, `respond_to_approval`, stubs) is trusted and does not ask; it works on
+behalf of whoever asked for what runs now.
 """
 
 from __future__ import annotations
@@ -9,10 +10,16 @@ import logging
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
+import msgspec
+
 from thinkwell.core.authority import Action, Subject
 from thinkwell.core.errors import AbortTurn, FailTurn
 from thinkwell.core.principal import Principal
+from thinkwell.core.serving import served_by
 from thinkwell.core.user_code import call_user
+from thinkwell.turn.ask.admission import CHAT_TRIGGERS, TurnRequest
+from thinkwell.turn.end.notify import ended_turn
+from thinkwell.turn.run.running import current_turn
 
 log = logging.getLogger("thinkwell.agent")
 
@@ -60,11 +67,46 @@ async def demand(
 ) -> None:
     """Ask the agent. Raises `NotAllowed`; an `authorize` that fails allows nothing."""
     allowed = False
-    facts = {"action": action, "agent": f"{agent.agent_class}/{agent.name}"}
     try:
         allowed = bool(await call_user("authorize", agent.authorize, action, principal, subject))
     except (Exception, AbortTurn, FailTurn):
-        log.exception("authorize failed, so nothing is allowed", extra=facts)
+        extra = _who(agent, action)
+        log.exception("authorize failed, so nothing is allowed", extra=extra)
     if not allowed:
-        log.info("a client may not do this: %s", action, extra=facts)
+        log.info("a client may not do this: %s", action, extra=_who(agent, action))
         raise NotAllowed(subject)
+
+
+def _who(agent: Judge, action: Action) -> dict[str, str]:
+    return {"action": action, "agent": f"{agent.agent_class}/{agent.name}"}
+
+
+class Behalf(msgspec.Struct, frozen=True):
+    """Whoever asked for what runs now."""
+
+    principal: Principal | None
+    read_only: bool
+
+
+def asking_for(agent_id: str) -> Behalf | None:
+    """Who asked for the turn, the end hooks or the call inside which this runs; None: nobody."""
+    turn, caller = current_turn.get(), served_by(agent_id)
+    record = ended_turn.get() if turn is None or not turn.active else turn.record
+    if record is not None and record.agent_id == agent_id:
+        return Behalf(record.principal, record.read_only)
+    return None if caller is None else Behalf(caller.principal, caller.readonly)
+
+
+def on_behalf(request: TurnRequest, agent_id: str) -> TurnRequest:
+    """A turn that is asked for inside a turn or a client's call belongs to whoever asked for that.
+
+    What comes from the edge says itself who asks.
+    """
+    if request.principal is not None or request.trigger in CHAT_TRIGGERS:
+        return request
+    asker = asking_for(agent_id)
+    if asker is None:
+        return request
+    return msgspec.structs.replace(
+        request, principal=asker.principal, read_only=asker.read_only or request.read_only
+    )

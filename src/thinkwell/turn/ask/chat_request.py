@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from itertools import takewhile
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -30,10 +30,9 @@ from thinkwell.session.kept_path import KeptPath
 from thinkwell.tools.tool import client_tool
 from thinkwell.turn.ask.admission import Admission, TurnRequest
 from thinkwell.turn.ask.authority import TooManyTurns, demand
-from thinkwell.turn.ask.crowd import Crowd
 from thinkwell.turn.ask.forgery import report_copies
 from thinkwell.turn.ask.inputs import from_client
-from thinkwell.turn.ask.policy import Plan, Policy
+from thinkwell.turn.ask.policy import Crowd, Plan, Policy
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.transcript import Transcript
 from thinkwell.turn.turns import Turns
@@ -51,6 +50,13 @@ _FEW = 32
 """Unknown ids that may be looked up in the transaction that accepts them."""
 
 
+class Viewer(Protocol):
+    """Somebody who is shown transcripts."""
+
+    shown: Transcript | None
+    """What it was told to show last."""
+
+
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """Who sends a chat request."""
 
@@ -61,8 +67,8 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
     payer: str | None = None
     """Whose share of turns it takes."""
-    shown: Callable[[], Transcript | None] = lambda: None
-    """What the connection was told to show last."""
+    viewer: Viewer | None = None
+    """Its tab."""
 
 
 def asker_of(visit: AgentRequest, trigger: Trigger) -> Asker:
@@ -234,7 +240,7 @@ def _crossed(asked: ChatRequest, sent: SentList, asker: Asker, kept: KeptPath | 
     It asked before it had seen what it was sent last, or it shows something else. Then its question
     is gone from its list, or stands in the wrong place.
     """
-    shown = asker.shown()
+    shown = None if asker.viewer is None else asker.viewer.shown
     if shown is not None and _missed(asked, shown):
         return True
     if kept is None:

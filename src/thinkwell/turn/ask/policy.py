@@ -1,18 +1,21 @@
-"""What to do with a message that arrives while the agent is busy (spec/02 §3.8, DESIGN §8.8).
+"""What to do with a message that arrives while the agent is busy (spec/02 §3.8, DESIGN §8.8), and
+how many may wait.
 
-A pure decision over what runs and waits; the accepting transaction then carries it out. Only
-submits of chat clients, over the socket or HTTP, are subject to a policy, and only when they
-overlap another turn.
+`plan_intake` is a pure decision over what runs and waits; the accepting transaction then carries it
+out. Only submits of chat clients, over the socket or HTTP, are subject to a policy, and only when
+they overlap another turn. `Crowd` counts what each client waits for, over all agents of a host.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.limits import Limits
 from thinkwell.core.principal import Principal
 from thinkwell.turn.ask.admission import CHAT_TRIGGERS
 from thinkwell.turn.handle import TurnHandle
@@ -95,3 +98,32 @@ def _overlapping(line: Sequence[TurnHandle], principal: Principal | None) -> tup
 
 def _same(one: Principal | None, other: Principal | None) -> bool:
     return (one and one.id) == (other and other.id)
+
+
+class Crowd:
+    """Counts the turns that clients asked for and that have not ended."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._waiting: Counter[str] = Counter()
+
+    def has_room(self, payer: str | None, line: int) -> bool:
+        """Whether one more turn may be asked for; `line` is how many its agent has already."""
+        limits = self._limits
+        if limits.waiting_turns_per_agent is not None and line >= limits.waiting_turns_per_agent:
+            return False
+        if payer is None or limits.waiting_turns is None:
+            return True
+        return self._waiting[payer] < limits.waiting_turns
+
+    def enter(self, payer: str | None) -> None:
+        """One more waits."""
+        if payer is not None:
+            self._waiting[payer] += 1
+
+    def leave(self, payer: str | None) -> None:
+        """One has ended, or was not accepted."""
+        if payer is not None:
+            self._waiting[payer] -= 1
+            if self._waiting[payer] <= 0:
+                del self._waiting[payer]

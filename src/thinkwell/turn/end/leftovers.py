@@ -15,7 +15,7 @@ from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.messages.chunks import Chunk, tool_error
 from thinkwell.messages.message import is_tool_part
 from thinkwell.messages.waiting import approved_calls
-from thinkwell.turn.end.ending import Aborted, Completed, Ending, Parked, Skipped
+from thinkwell.turn.end.ending import Aborted, Ending, Parked
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import has_result
 
@@ -24,7 +24,7 @@ log = logging.getLogger("thinkwell.turn")
 
 async def settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
     """No stored answer keeps a call without a result (spec/02 §7.10)."""
-    if isinstance(ending, Completed | Skipped) or turn.log.failure is not None:
+    if turn.log.failure is not None:
         return
     begun = [part for part in approved_calls(turn.fold.message) if "preliminary" in part]
     left = [p for p in (*begun, *turn.own_parts()) if is_tool_part(p) and not has_result(p)]

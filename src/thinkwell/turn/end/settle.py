@@ -62,7 +62,8 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     """Store how the turn ended and tell the clients. Never raises."""
     error, client_text = await _decide_error(turn, ending)
     try:
-        await settle_leftovers(turn, ending)
+        if not isinstance(ending, Completed | Skipped):
+            await settle_leftovers(turn, ending)
         stored = await _store_end(turn, _end(turn, ending, (error, client_text)))
     except OwnershipLostError as failure:
         return await _end_elsewhere(turn, failure)

@@ -98,7 +98,7 @@ class TurnLine:
         change in the line.
         """
         pause = self._pause(handle)
-        if not handle.controller.signal.aborted:
+        if self.suspects.keys and not handle.controller.signal.aborted:
             pause = max(pause, self.suspects.pause_before(handle.record, self.wake))
         if pause <= 0:
             return False
@@ -108,16 +108,22 @@ class TurnLine:
                 await self._moved.wait()
         return True
 
+    async def _take(self, handle: TurnHandle) -> None:
+        work = self._run if handle.record.generation == self.generation else self._stale
+        if not self.suspects.keys:  # as good as always
+            await work(handle)
+            return
+        with self.suspects.running(handle.record):
+            await work(handle)
+
     async def _work(self) -> None:
         try:
             while self._waiting:
                 if await self._must_wait(self._waiting[0]):
                     continue
                 handle = self.active = self._waiting.popleft()
-                stale = handle.record.generation != self.generation
                 try:
-                    with self.suspects.running(handle.record):
-                        await (self._stale(handle) if stale else self._run(handle))
+                    await self._take(handle)
                 except Exception:  # against the contract; those behind it must not wait for ever
                     log.exception("a turn left the line with an error", extra={"action": "queue"})
                 finally:

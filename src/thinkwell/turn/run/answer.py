@@ -19,12 +19,11 @@ from thinkwell.models.base import Finish, ToolCall
 from thinkwell.turn.end.classify import classify
 from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
 from thinkwell.turn.run.call_chunks import provider_chunks, tell_call
-from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_decision, note_failure
 from thinkwell.turn.run.model_call import ModelReply, call_model
 from thinkwell.turn.run.pending_call import PendingCall, read_call
-from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.running import RunningTurn, tell_message
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.step_result import step_blocks, step_messages
 

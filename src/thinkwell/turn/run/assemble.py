@@ -11,6 +11,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from thinkwell.core.errors import EmptyPromptError, ToolDefinitionError
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.answers import TurnConfig
@@ -19,16 +21,21 @@ from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.message import UIMessage
-from thinkwell.messages.model_messages import ModelMessage
+from thinkwell.messages.model_messages import (
+    AssistantMessage,
+    ModelMessage,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+)
 from thinkwell.messages.repair import is_intact, repair_interrupted_tool_part, repair_transcript
 from thinkwell.messages.truncate import count_older, truncate_message
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
+from thinkwell.tools.model_output import model_output
 from thinkwell.tools.tool import Tool, as_tool, client_tool
-from thinkwell.turn.run.capabilities import with_capabilities
 from thinkwell.turn.run.journal_events import note_decision, path_of
-from thinkwell.turn.run.model_output import with_model_outputs
-from thinkwell.turn.run.prompt import Prompt
+from thinkwell.turn.run.prompt import Prompt, with_capabilities
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.settings import settings_of
 
@@ -196,3 +203,45 @@ async def _repaired(
 
 def _shortened(message: UIMessage) -> tuple[ModelMessage, ...]:
     return to_model_messages(truncate_message(message))
+
+
+async def with_model_outputs(
+    turn: RunningTurn, messages: tuple[ModelMessage, ...], tools: Mapping[str, Tool]
+) -> tuple[ModelMessage, ...]:
+    """The messages, with results rewritten by the tools that made them."""
+    speaking = {name: tool for name, tool in tools.items() if tool.to_model_output is not None}
+    if not speaking:
+        return messages
+    inputs: dict[str, Any] = {}
+    result: list[ModelMessage] = []
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            calls = (part for part in message.content if isinstance(part, ToolCallContent))
+            inputs.update({call.tool_call_id: call.input for call in calls})
+        if isinstance(message, ToolMessage):
+            contents = [await _rewritten(turn, c, speaking, inputs) for c in message.content]
+            if any(new is not old for new, old in zip(contents, message.content, strict=True)):
+                message = ToolMessage(tuple(contents))  # else it stays the one that is stored
+        result.append(message)
+    return tuple(result)
+
+
+async def _rewritten(
+    turn: RunningTurn,
+    content: ToolResultContent,
+    tools: Mapping[str, Tool],
+    inputs: Mapping[str, Any],
+) -> ToolResultContent:
+    tool = tools.get(content.tool_name)
+    if tool is None or content.kind not in ("text", "json"):
+        return content
+    call_id = content.tool_call_id
+    made = await model_output(
+        tool.to_model_output,
+        tool_call_id=call_id,
+        input=inputs.get(call_id, {}),
+        output=content.value,
+    )
+    if made.error is not None:
+        turn.parts.bus.emit("hook:error", event="to_model_output", hook=tool.name, error=made.error)
+    return msgspec.structs.replace(content, kind=made.kind, value=made.value)

@@ -33,11 +33,10 @@ from thinkwell.turn.end.ending import (
     StageError,
     StalledError,
 )
-from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.places import keep_record
 from thinkwell.turn.run.resume import judge_attempts, reopen, restore
-from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.running import RunningTurn, tell_message
 from thinkwell.turn.run.step_result import step_blocks
 
 STALL_DELAY = 0.5

@@ -1,19 +1,27 @@
-"""Ending a wait when somebody asks to stop.
+"""Ending a wait when somebody asks to stop, also one that user code holds for ever (DESIGN §8.16).
 
 `with interruptible(signal):` cancels whatever the current task waits for inside the block, and
 turns that cancellation, and only that one, into `AbortTurn`. What ignores it as long as the guard
 allows is given up, like a hook (`core/visits.py`).
+
+`attend` waits for a whole attempt, which has a task of its own. When a hook, the model or another
+function of the app ignores a stop or its limit, the attempt is lost: it is left behind in that
+code, whatever else it ran is cancelled, and the turn ends without it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from types import TracebackType
+from typing import Any
 
-from thinkwell.core.errors import AbortTurn
+from thinkwell.core.errors import AbortTurn, ModelTimeoutError
 from thinkwell.core.signal import AbortSignal, Disposer
-from thinkwell.core.tasks import UNWIND
+from thinkwell.core.tasks import UNWIND, forsake
 from thinkwell.core.visits import Guard, current_guard
+from thinkwell.turn.end.ending import Aborted, Ending, Failed
+from thinkwell.turn.run.running import RunningTurn
 
 MODEL_CALL = "the model call"
 
@@ -80,3 +88,58 @@ class interruptible:  # noqa: N801 - reads as a statement
         """What is awaited ignores the cancel: whoever waits for the attempt goes on without it."""
         self._lost = True
         guard.lost(MODEL_CALL, None)
+
+
+async def attend(turn: RunningTurn, attempt: Coroutine[Any, Any, Ending]) -> Ending:
+    """How the attempt ended, or how the turn ends without it."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[Ending | None] = loop.create_future()
+
+    def lost(what: str, limit: float | None) -> None:
+        if not over.done():
+            turn.lost = True
+            turn.parts.bus.emit("hook:left_behind", request_id=turn.record.request_id, hook=what)
+            over.set_result(_without(turn, what, limit))
+
+    def ended(_: object) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    guard = Guard(
+        turn.signal,
+        limit=lambda: turn.settings.limits.hook,
+        grace=lambda: turn.settings.limits.grace,
+        lost=lost,
+    )
+    token = current_guard.set(guard)
+    task = loop.create_task(attempt, name=f"turn {turn.record.request_id}")
+    current_guard.reset(token)
+    turn.parts.tasks.adopt(task)
+    task.add_done_callback(ended)
+    try:
+        ending = await over
+    except asyncio.CancelledError:
+        await _cancel(task)
+        raise
+    if ending is None:
+        return await task
+    task.cancel()  # what it runs beside the code it is stuck in
+    turn.parts.tasks.keep(task)
+    return ending
+
+
+def _without(turn: RunningTurn, what: str, limit: float | None) -> Ending:
+    if turn.signal.aborted or limit is None:
+        return Aborted(turn.signal.reason or "aborted")
+    text = f"{what} took longer than {limit:g} seconds and ignored that it was cancelled."
+    if what == MODEL_CALL:
+        return Failed("stream", ModelTimeoutError(text))
+    return Failed("hook", TimeoutError(text))
+
+
+async def _cancel(task: asyncio.Task[Ending]) -> None:
+    """The host stops: the turn stays unsettled, its attempt is not waited for longer than this."""
+    task.cancel()
+    _, late = await asyncio.wait([task], timeout=2 * UNWIND)
+    for stuck in late:
+        forsake(stuck)

@@ -17,7 +17,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import contained
-from thinkwell.hooks.contexts import ChunkContext, StepResult, facts_of
+from thinkwell.hooks.contexts import ChunkContext, MessageContext, StepResult, facts_of
 from thinkwell.hooks.read_only import ReadOnlyDict
 from thinkwell.journal.bodies import Body
 from thinkwell.journal.ledger import LedgerRow
@@ -254,3 +254,20 @@ class RunningTurn:
             self.log.append_event("hidden", body)  # stored, never told
         else:
             self.log.append(body)
+
+
+async def tell_message(
+    turn: RunningTurn,
+    message: ModelMessage,
+    step_number: int | None,
+    ui_message_id: str | None = None,
+) -> None:
+    """One message has entered history."""
+    if turn.parts.hooks.registry.hooks("on_message"):
+        context = MessageContext(
+            **turn.hook_fields(),
+            message=message,
+            ui_message_id=ui_message_id or turn.message_id,
+            step_number=step_number,
+        )
+        await turn.parts.hooks.observe("on_message", context)

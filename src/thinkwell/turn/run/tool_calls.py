@@ -35,16 +35,18 @@ from thinkwell.journal.ledger import LATE, settle_call
 from thinkwell.journal.tail import Updated
 from thinkwell.messages.chunks import Chunk, tool_error, tool_output
 from thinkwell.messages.model_messages import ToolMessage, ToolResultContent
-from thinkwell.models.base import FinishReason
+from thinkwell.messages.waiting import approved_calls
+from thinkwell.models.base import FinishReason, ModelRequest
 from thinkwell.store.base import Transaction
+from thinkwell.turn.run.assemble import read_history
 from thinkwell.turn.run.call_chunks import input_error
-from thinkwell.turn.run.history import tell_message
 from thinkwell.turn.run.journal_events import note_decision, note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
-from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.prompt import Prompt
+from thinkwell.turn.run.running import RunningTurn, tell_message
 from thinkwell.turn.run.spans import tool_span
-from thinkwell.turn.run.step import Step
+from thinkwell.turn.run.step import Step, step_tools
 from thinkwell.turn.run.tool_policy import (
     Ready,
     Settled,
@@ -244,3 +246,27 @@ def _json(value: Any) -> Any:
         return json.to_jsonable(value)
     except ValueError as error:
         raise ToolOutputError(f"A hook gave a result that JSON cannot hold: {error}") from error
+
+
+async def run_approved_calls(turn: RunningTurn, prompt: Prompt) -> Prompt:
+    """Run what was allowed; the prompt then holds the results."""
+    parts = approved_calls(turn.fold.message)
+    if not parts:
+        return prompt
+    step = Step(
+        number=0,
+        model=prompt.model,
+        request=ModelRequest(messages=prompt.messages, system=prompt.system),
+        tools=step_tools(turn, prompt),
+        runtime_context=prompt.config.runtime_context,
+    )
+    calls = [
+        PendingCall.from_part(part, turn.ledger.get(part["toolCallId"]), approved=True)
+        for part in parts
+    ]
+    await turn.start_stream()
+    await run_tool_calls(turn, step, calls, "tool-calls")
+    if prompt.config.messages is not None:
+        return prompt
+    messages = await read_history(turn, prompt.tools)
+    return msgspec.structs.replace(prompt, messages=messages)

@@ -25,14 +25,14 @@ from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import ASSEMBLE
 from thinkwell.turn.end.ending import Aborted, Ending, Failed, StageError, StalledError, TurnOutcome
 from thinkwell.turn.end.settle import settle
-from thinkwell.turn.run.approved import run_approved_calls
 from thinkwell.turn.run.assemble import assemble
-from thinkwell.turn.run.attend import attend
 from thinkwell.turn.run.begin import begin, begin_again
+from thinkwell.turn.run.interrupt import attend
 from thinkwell.turn.run.places import at
 from thinkwell.turn.run.running import RunningTurn, current_turn
 from thinkwell.turn.run.spans import turn_span
 from thinkwell.turn.run.steps import run_steps
+from thinkwell.turn.run.tool_calls import run_approved_calls
 from thinkwell.turn.run.watch import limited
 
 
