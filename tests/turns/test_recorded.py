@@ -26,12 +26,18 @@ from thinkwell.journal.events import (
 )
 from thinkwell.journal.turns import find_turn
 from thinkwell.messages.message import user_message
-from thinkwell.messages.model_messages import TextContent, UserMessage
+from thinkwell.messages.model_messages import (
+    TextContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
 from thinkwell.models.base import ModelRequest
 from thinkwell.store.base import Store
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import call, error, pause, reasoning, text
 from thinkwell.turn.recorded import journal_of, recorded_requests
+from thinkwell.turn.run import journal_events
 from thinkwell.turn.run.request_record import REDACTED
 
 AGENT = "clerk/x"
@@ -178,6 +184,40 @@ class TestEveryRequestComesBack:
             await stage.agent.session.delete_messages(["u-q1"])
             with pytest.raises(StoreError, match="no longer"):
                 await requests_of(store, "q2")
+
+
+class TestWhatCannotBeKept:
+    async def test_a_request_that_json_cannot_hold_fails_no_turn(self):
+        class Odd(Clerk, name="clerk"):
+            def before_step(self, ctx: Any) -> StepConfig | None:
+                odd = ToolResultContent("c0", "look", "json", object())
+                note = UserMessage((TextContent("Be quick."),))
+                if ctx.step_number == 0:
+                    return StepConfig(messages=(note, ToolMessage((odd,)), *ctx.messages))
+                return StepConfig(messages=(note, *ctx.messages[2:]))
+
+        store = SqliteStore(":memory:")
+        async with running(Odd, [call("look", {"what": "x"})], "ok", store=store) as stage:
+            await asked(stage, "hi", "q1")
+            (cut, whole) = await recorded(store, "q1")
+            assert (cut.incomplete is None, whole.incomplete) == (False, None)
+            assert [type(message) for message in whole.given] == [UserMessage]
+            with pytest.raises(StoreError, match="not kept"):
+                await requests_of(store, "q1")
+
+    async def test_more_than_a_row_should_hold_is_not_written_down(
+        self, monkeypatch: pytest.MonkeyPatch
+    ):
+        class Long(Clerk, name="clerk"):
+            def before_step(self, ctx: Any) -> StepConfig:
+                return StepConfig(messages=(UserMessage((TextContent("x" * 4000),)),))
+
+        monkeypatch.setattr(journal_events, "MOST_NOTED", 5000)
+        store = SqliteStore(":memory:")
+        async with running(Long, [call("look", {"what": "x"})], "ok", store=store) as stage:
+            await asked(stage, "hi", "q1")
+            kept = [request.incomplete is None for request in await recorded(store, "q1")]
+        assert kept == [True, False]
 
 
 class TestWhatElseIsKept:

@@ -51,6 +51,7 @@ class TurnLog:
         "events",
         "events_written",
         "failure",
+        "noted",
         "owner",
         "packed",
         "request_id",
@@ -72,8 +73,11 @@ class TurnLog:
         """Every chunk so far, as JSON text; the index is its sequence number."""
         self.events: list[LogEvent] = list(events)
         """Everything else so far, oldest first. Kept to the end, which packs it."""
-        self.size = sum(map(len, self.bodies)) + sum(len(event.body) for event in self.events)
-        """Characters of all chunks and events, told or not."""
+        self.noted = sum(len(event.body) for event in self.events)
+        """Characters of the events that say how the answer came about."""
+        hidden = (event for event in self.events if event.kind == "hidden")
+        self.size = sum(map(len, self.bodies)) + sum(len(event.body) for event in hidden)
+        """Characters of all chunks, told or not: what the answer itself takes."""
         self.written = len(self.bodies)
         """How many of them are durable."""
         self.events_written = len(self.events)
@@ -99,7 +103,8 @@ class TurnLog:
     def append_event(self, kind: str, body: str, bodies: tuple[Body, ...] = ()) -> None:
         """Take an event that belongs after the chunks so far."""
         self.events.append(LogEvent(kind, len(self.bodies), body, bodies))
-        self.size += len(body)
+        if kind == "hidden":
+            self.size += len(body)
 
     def note_event(self, kind: str, seq: int, body: str) -> None:
         """An event that its own transaction has written already."""

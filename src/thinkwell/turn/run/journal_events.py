@@ -29,6 +29,8 @@ from thinkwell.turn.run.running import RunningTurn
 
 log = logging.getLogger("thinkwell.turn")
 
+MOST_NOTED = 16 * 1024 * 1024
+"""Characters of events in one turn: its journal must fit into a row when it ends."""
 _ELSEWHERE = frozenset({"system", "messages", "tools", "output", "runtime_context", "headers"})
 """Fields of a hook's answer that are in the request, or are no data: only their names are kept."""
 
@@ -46,18 +48,23 @@ def path_of(window: Sequence[StoredMessage], older: int) -> StoredPath:
 
 def note_request(turn: RunningTurn, step: int, model: Model, request: ModelRequest) -> None:
     """A model is about to be called."""
-    now = turn.parts.clock.now()
-    event, bodies = turn.requests.asked(request, model, step, now)
+    now, event = turn.parts.clock.now(), None
     try:
-        turn.note(kind_of(event), encode_event(event), bodies)
+        event, bodies = turn.requests.asked(request, model, step, now)
+        body = encode_event(event)
+        if turn.log.noted + len(body) > MOST_NOTED:
+            raise ValueError("The requests of this turn hold too much that is stored nowhere else.")
+        turn.note(kind_of(event), body, bodies)
     except (TypeError, ValueError) as error:  # a hook gave a message with an object in it
         log.warning("a model request cannot be written down: %s", error)
+        if event is not None:
+            turn.requests.take_back(event.given)
         left = ModelAsked(
             step=step,
             provider=model.provider,
             model=model.model_id,
             at=now,
-            history=event.history,  # later requests refer to it
+            history=None if event is None else event.history,  # later requests refer to it
             incomplete=json.error_text(error),
         )
         _note(turn, left)

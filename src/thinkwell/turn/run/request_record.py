@@ -75,6 +75,12 @@ class RequestRecord:
         self._path_told = True
         return event, tuple(body for body in (system, tools) if body is not None)
 
+    def take_back(self, given: Sequence[ModelMessage]) -> None:
+        """The event that brought these was not written: nothing may refer to them."""
+        self._given -= len(given)
+        for message in given:
+            self._known.pop(id(message), None)
+
     def _system_of(self, text: str) -> Body | None:
         if text is not self._system[0]:
             self._system = (text, Body.of(text) if text else None)

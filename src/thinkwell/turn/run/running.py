@@ -196,6 +196,7 @@ class RunningTurn:
         """Write an event into the journal, with the next commit."""
         if not self.lost:
             self.log.append_event(kind, body, bodies)
+            self.log.noted += len(body)
             self.parts.commits.note(self.log)
 
     async def start_stream(self) -> None:
