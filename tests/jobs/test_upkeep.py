@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -79,3 +80,45 @@ async def test_a_start_finds_the_row_that_is_there(tmp_path: Path):
     rows = await reader.fetch_all("jobs_of_agent", everything)
     assert [(row["name"], row["status"]) for row in rows] == [("drop_old_rows", "waiting")]
     await reader.close()
+
+
+async def test_what_old_streams_refer_to_goes_a_day_later_and_live_rows_at_once():
+    store = SqliteStore(":memory:")
+    async with serving(Talker, store=store) as stage:
+        agent = await stage.agent(Talker)
+        await agent.run("hello")
+        first = (await agent.get_messages())[0]
+        await agent.session.update_message({**first, "parts": []})
+        scope = {"agent": "talker/x", "session": "", "ids": json.dumps([first["id"]])}
+        uses = {"before": 1e12, "limit": 9}
+
+        async def kept() -> tuple[int, int, bool]:
+            ends = await store.fetch_one("journal_ends", {})
+            versions = await store.fetch_all("message_versions", scope)
+            texts = await store.fetch_all("old_blob_uses", uses)
+            return len(versions), len(texts), ends is not None and ends["last"] is not None
+
+        assert await kept() == (1, 1, True)
+        stage.hours.move(PAUSE)
+        await stage.until_true(lambda: len(rounds(stage)) == 1)
+        assert await kept() == (1, 1, False)
+        stage.hours.move(upkeep.JOURNAL_RETENTION)
+        await stage.until_true(lambda: len(rounds(stage)) == 2)
+        assert await kept() == (0, 1, False)
+        stage.hours.move(25 * 3600.0)
+        await stage.until_true(lambda: len(rounds(stage)) == 3)
+        assert await kept() == (0, 0, False)
+
+
+async def test_the_file_gets_smaller_when_much_was_dropped(tmp_path: Path):
+    path = tmp_path / "t.db"
+    store = SqliteStore(path)
+    async with serving(Busy, store=store) as stage:
+        async with store.transaction() as tx:
+            for number in range(3_000):
+                body = {"hash": f"{number}", "body": "x" * 4_000}
+                await tx.execute("keep_blob", body)
+                await tx.execute("use_blob", {"agent": "a", "hash": f"{number}", "used_at": -1e9})
+        stage.hours.move(PAUSE)
+        await stage.until_true(lambda: any(r["due_at"] > stage.hours.now() for r in rounds(stage)))
+    assert path.stat().st_size < 3_000 * 4_000 / 2

@@ -7,6 +7,7 @@ neither a start nor a turn.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,8 +17,10 @@ from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import StoreError, StoreUnavailableError
 from thinkwell.features.jobs import Jobs
 from thinkwell.hooks.jobs import RunAgain
+from thinkwell.journal.bodies import drop_unused_bodies
 from thinkwell.journal.jobs import drop_ended_jobs
-from thinkwell.journal.trimming import drop_old_streams
+from thinkwell.journal.trimming import drop_old_streams, trim_journal
+from thinkwell.session.versions import drop_old_versions
 
 log = logging.getLogger("thinkwell.host")
 
@@ -27,8 +30,10 @@ JOURNAL_RETENTION = 7 * 24 * 3600.0
 """Seconds the streams of ended turns are kept."""
 JOB_RETENTION = 7 * 24 * 3600.0
 """Seconds ended jobs are kept."""
-JOB_PIECE, STREAM_PIECE = 500, 50
+JOB_PIECE, STREAM_PIECE, BODY_PIECE = 500, 50, 100
 """Rows that one transaction drops: a few milliseconds."""
+SHRINKS = 16
+"""How often one run of the job cuts a few pages off the file."""
 PAUSE = 600.0
 """Seconds after which it looks again when nothing is left to drop."""
 
@@ -39,6 +44,7 @@ class Upkeep:
     def __init__(self, shared: Shared) -> None:
         self._clock = shared.clock
         self._commits = shared.commits
+        self._store = shared.store
         self.jobs = Jobs(
             HOST,
             self,
@@ -67,12 +73,31 @@ class Upkeep:
         jobs = await self._commits.insist(
             None, lambda tx: drop_ended_jobs(tx, before=now - JOB_RETENTION, limit=JOB_PIECE)
         )
-        streams = await self._commits.insist(
-            None,
-            lambda tx: drop_old_streams(tx, before=now - JOURNAL_RETENTION, limit=STREAM_PIECE),
-        )
-        more = jobs == JOB_PIECE or streams == STREAM_PIECE
+        more = await self._drop_journals(now - JOURNAL_RETENTION) or jobs == JOB_PIECE
+        if not more:
+            await trim_journal(self._store)
+            more = await self._shrink()
         return RunAgain(0.0 if more else PAUSE)
+
+    async def _drop_journals(self, before: float) -> bool:
+        """A piece of each: packed journals, the texts and the versions they refer to."""
+        more = False
+        for drop, limit in (
+            (drop_old_streams, STREAM_PIECE),
+            (drop_unused_bodies, BODY_PIECE),
+            (drop_old_versions, STREAM_PIECE),
+        ):
+            dropped = await self._commits.insist(None, partial(drop, before=before, limit=limit))
+            more = more or dropped == limit
+        return more
+
+    async def _shrink(self) -> bool:
+        """What was dropped leaves the file too, a few pages at a time. Whether more is left."""
+        for _ in range(SHRINKS):
+            if not await self._store.shrink():
+                return False
+            await asyncio.sleep(0)  # others write in between
+        return True
 
     # As the runner sees it
 
