@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import thinkwell
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "thinkwell"
+MODULES = sorted(thinkwell._MODULES)  # pyright: ignore[reportPrivateUsage]
+"""The public modules beside `thinkwell` itself."""
 
 
 def run_tool(*command: str) -> subprocess.CompletedProcess[str]:

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 import thinkwell
-from tests.architecture.support import PACKAGE, ROOT, run_python
+from tests.architecture.support import MODULES, PACKAGE, ROOT, run_python
 from thinkwell.agent.parity import Parity
 from thinkwell.host.stub import namespaces_of
 
 MOST_NAMES = 45
-MODULES = sorted(thinkwell._MODULES)  # pyright: ignore[reportPrivateUsage]
 MOST_NAMES_OF_THINK = 74
 """Without those of the references. Only ever lower."""
 
