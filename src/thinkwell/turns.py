@@ -17,6 +17,7 @@ from thinkwell.agent.agent_events import (
     ToolCallStart,
 )
 from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
+from thinkwell.agent.history_view import HistoryView
 from thinkwell.hooks.contexts import StopReason
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, Updated
@@ -36,6 +37,7 @@ __all__ = [
     "ContentDelta",
     "ContentEnd",
     "Ended",
+    "HistoryView",
     "ReasoningDelta",
     "ReasoningEnd",
     "Started",
