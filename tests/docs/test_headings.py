@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.client_calls import TurnDetails
 from thinkwell.agent.parity import Parity
-from thinkwell.agent.rpc import rpc_methods
 from thinkwell.agent.think import Think
 from thinkwell.cli.main import main
 from thinkwell.core import errors
+from thinkwell.features.turn_details import TurnDetails
 from thinkwell.hooks import contexts
 from thinkwell.hooks.answers import StepConfig, TurnConfig
 from thinkwell.hooks.registry import ALIASES, EVENTS
+from thinkwell.hooks.seats import features_of
 from thinkwell.server.app import App
 from thinkwell.tools.output import Output
 from thinkwell.tools.scope import Scope
@@ -156,6 +156,10 @@ def settings() -> dict[str, Any]:
     }
 
 
+IN_WORDS = {"system_prompt": "a general one", "features": "the built-in ones"}
+"""Defaults that a row describes."""
+
+
 class TestSettings:
     def test_every_setting_has_a_row_with_its_type(self):
         assert rows(read("config/settings.md")) == types_of(Think, settings())
@@ -163,7 +167,7 @@ class TestSettings:
     def test_every_default_is_the_one_of_the_code(self):
         shown = {name: rest for name, _, rest in ROW.findall(read("config/settings.md"))}
         for name, value in settings().items():
-            default = "a general one" if name == "system_prompt" else f"`{value!r}`"
+            default = IN_WORDS.get(name, f"`{value!r}`")
             assert shown[name].startswith(default.replace("'", '"') + " | "), name
 
 
@@ -214,9 +218,13 @@ def first_cells(text: str) -> list[list[str]]:
 
 class TestCalls:
     def test_every_call_that_comes_with_a_chat_agent_has_a_row(self):
-        rows_shown = re.findall(r"^\| `(\w+)\(\w+\)` \| `(\w+)` \|", read("state-and-rpc.md"), re.M)
-        built_in = {name: method.__name__ for name, method in rpc_methods(Think).items()}
-        assert dict(rows_shown) == built_in
+        found = re.findall(r"^\| `(\w+)\(\w+\)` \| `([\w.]+)` \|", read("state-and-rpc.md"), re.M)
+        built_in = {
+            name: f"{feature.name}.{call.__name__}"
+            for feature in features_of(Think)
+            for name, call in feature.calls().items()
+        }
+        assert dict(found) == built_in
 
     def test_the_fields_of_turn_details_are_named(self):
         text = read("state-and-rpc.md")

@@ -8,7 +8,7 @@ from contextlib import aclosing
 import pytest
 
 from thinkwell.core.errors import HostClosedError
-from thinkwell.features.http_chat.tail import end_of, follow, last_chunks
+from thinkwell.features.http_chat.tail import batches, last_chunks
 from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, Updated
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.journal.turns import TurnRecord
@@ -51,7 +51,9 @@ async def test_every_reader_hears_of_everything():
     handle = TurnHandle(record())
 
     async def read() -> list[str]:
-        return [body async for batch in follow(handle) for body in batch]
+        found = [batch async for batch in batches(handle.tail())]
+        assert found.pop() == DONE.record
+        return [body for batch in found if not isinstance(batch, TurnRecord) for body in batch]
 
     readers = [asyncio.ensure_future(read()) for _ in range(3)]
     await asyncio.sleep(0)
@@ -174,12 +176,14 @@ async def test_silence_is_told_and_the_end_all_the_same():
 async def test_an_app_that_stops_frees_its_readers_and_whoever_waits():
     handle, log = started("0")
     heard, stopped = listen(handle), HostClosedError("stopping")
+    over_http = batches(handle.tail())
+    assert await anext(over_http) == ["0"]
     handle.release(stopped)
     assert heard[-1] == Ended(record(), failure=stopped)
     with pytest.raises(HostClosedError):
         await handle.wait()
     with pytest.raises(HostClosedError):
-        end_of(handle)
+        await anext(over_http)
     write(log, "1")  # it may still end while its sockets are open
     await handle.end(DONE)
     assert heard[-2:] == [Chunks(1, ["1"]), DONE]

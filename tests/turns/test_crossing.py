@@ -128,4 +128,4 @@ async def test_a_question_asked_again_unchanged_gets_another_answer_in_the_place
         await client.request("q2", messages=[user("u1")])
         await client.until_end("q2")
         assert [m["role"] for m in await stage.messages()] == ["user", "assistant"]
-        assert len(await stage.agent.get_branches("u1")) == 2
+        assert len(await stage.agent.branches.below("u1")) == 2

@@ -15,7 +15,8 @@ from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
 from thinkwell.core.principal import Principal
 from thinkwell.features.jobs import Jobs
-from thinkwell.hooks.feature import Feature
+from thinkwell.features.suggestions import Suggestions
+from thinkwell.hooks.feature import Feature, Without
 from thinkwell.hooks.seats import Seats
 from thinkwell.journal.storage import Storage
 from thinkwell.wire.http import HttpRequest
@@ -32,8 +33,9 @@ class Agent:
     send_identity_on_connect: ClassVar[bool] = True
     """Whether clients are told the class and name they are connected to."""
 
-    features: ClassVar[Sequence[Feature]] = ()
-    """What the agent can beside its turns, each an object that becomes a namespace of the agent."""
+    features: ClassVar[Sequence[Feature | Without]] = (Suggestions(),)
+    """What the agent can beside its turns, each an object that becomes a namespace of the agent.
+    Those of base classes stay; `Without("http_run")` leaves one out."""
 
     suggestions: ClassVar[Mapping[str, str]] = {}
     """Things to say first, by title; the page at `/` offers them in an empty conversation."""

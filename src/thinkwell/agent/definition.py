@@ -47,8 +47,15 @@ def check_class(cls: type) -> None:
         base = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
         if base is not None:
             _check_hiding(cls, base, name, member)
-    rpc_methods(cls)
-    features_of(cls)
+    own = rpc_methods(cls)
+    for feature in features_of(cls):
+        # Calls of others may need their kit: theirs are compared when an agent wakes.
+        ours = type(feature).__module__.startswith("thinkwell.")
+        for call in own.keys() & feature.calls().keys() if ours else ():
+            raise AgentDefinitionError(
+                f"Clients that call {call!r} would mean both {cls.__name__}.{own[call].__name__} "
+                f'and the feature {feature.name!r}. Name yours differently: `@rpc(name="...")`.'
+            )
     if isinstance(limits := vars(cls).get("time_limits", {}), Mapping):
         _check_time_limits(cls, cast("Mapping[str, Any]", limits))
     elif not hasattr(limits, "__get__"):

@@ -1,15 +1,14 @@
 """HTTP requests for one agent: which of its own routes is asked for, else the app's (spec/01
 §1.3.5-6).
 
-A chat agent has `get-messages`, `run` and `chat`; then come the routes of its features; everything
-else goes to `on_request`.
+A chat agent has `get-messages`, which its clients ask for when they start; then come the routes of
+its features; everything else goes to `on_request`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Awaitable
 
 import msgspec
 
@@ -19,42 +18,26 @@ from thinkwell.core.authority import Subject
 from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.core.serving import serving
 from thinkwell.core.user_code import call_user
-from thinkwell.features.http_chat.chat import join_chat, post_chat, stop_chat
-from thinkwell.features.http_run import get_run, post_run
 from thinkwell.hooks.routes import LOOKING, FoundRoute, RouteRequest, find_route
 from thinkwell.turn.ask.authority import NotAllowed, demand
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import RETRY_LATER, HttpRequest, HttpResponse
-from thinkwell.wire.http_body import AgentRequest, Refusal, json_response
+from thinkwell.wire.http_body import Refusal, json_response
 
 log = logging.getLogger("thinkwell.agent")
 
-_Handler: TypeAlias = Callable[[Turns, AgentRequest], Awaitable[HttpResponse]]
-_READ = ("GET", "HEAD")
-_WRITE = ("POST",)
-_EITHER = (*_READ, *_WRITE)
-
-
-class _Own(NamedTuple):
-    """One of the agent's own routes."""
-
-    methods: tuple[str, ...]
-    handler: _Handler
-    json: bool = False
-    """Whether refusals are JSON too; else they are texts, which chat clients show."""
+_TRANSCRIPT = ("GET", "HEAD", "POST")
+"""How clients may ask for the messages."""
 
 
 async def handle_agent_request(
     agent: Agent, turns: Turns | None, request: HttpRequest
 ) -> HttpResponse:
     """Answer one request."""
-    own = None if turns is None else _own_route(request.path)
-    if turns is not None and own is not None:
-        if request.method not in own.methods:
-            return _wrong_method(own.methods)
-        read_only = own.methods == _WRITE and await _may_only_look(agent, request)
-        answer = own.handler(turns, AgentRequest(request, read_only))
-        return await _response_or_refusal(agent, answer, as_json=own.json)
+    if turns is not None and request.path.rpartition("/")[2] == "get-messages":
+        if request.method not in _TRANSCRIPT:
+            return _wrong_method(_TRANSCRIPT)
+        return await _response_or_refusal(agent, _get_messages(turns), as_json=False)
     routes = (each.route for each in agent._seats.routes)  # pyright: ignore[reportPrivateUsage]
     found = find_route(routes, request.method, request.path)
     if found is None:
@@ -112,36 +95,10 @@ async def _may_only_look(agent: Agent, request: HttpRequest) -> bool:
     return bool(await call_user("should_request_be_readonly", ask, request))
 
 
-def _own_route(path: str) -> _Own | None:
-    """What a path of a chat agent is for. `get-messages` counts wherever it stands last."""
-    match path.split("/"):
-        case [*_, "get-messages"]:
-            return _Own(_EITHER, _get_messages)
-        case ["run"]:
-            return _Own(_WRITE, post_run, json=True)
-        case ["run", _]:
-            return _Own(_READ, get_run, json=True)
-        case ["chat"]:
-            return _Own(_WRITE, post_chat)
-        case ["chat", "stop"]:
-            return _Own(_WRITE, stop_chat)
-        case ["chat", _, *_, "stream"]:
-            return _Own(_READ, _join)
-        case _:
-            return None
-
-
-async def _get_messages(turns: Turns, _: AgentRequest) -> HttpResponse:
+async def _get_messages(turns: Turns) -> HttpResponse:
     shown = await turns.transcript()
     body = b"".join([b"[", *shown.blocks, b",".join(shown.messages), b"]"])
     return HttpResponse(body=body, content_type="application/json")
-
-
-async def _join(turns: Turns, visit: AgentRequest) -> HttpResponse:
-    joined = join_chat(turns)
-    if visit.request.method == "HEAD":  # nobody will read it
-        return HttpResponse(status=joined.status, content_type=joined.content_type)
-    return joined
 
 
 async def _ask_app(agent: Agent, request: HttpRequest) -> HttpResponse:

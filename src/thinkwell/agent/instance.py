@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.think import Think
-from thinkwell.features import telemetry
 from thinkwell.features.scopes import Scopes
-from thinkwell.hooks.registry import TRACE, HookRegistry
+from thinkwell.hooks.registry import HookRegistry
 from thinkwell.tools.tool import Tool, bind_tools
 
 AgentT = TypeVar("AgentT", bound=Agent)
@@ -35,5 +34,4 @@ class Instance:
         self.agent = agent = new_instance(cls, name)
         self.own_tools: Mapping[str, Tool] = {**bind_tools(agent), **(tools or {})}
         self.hooks = agent._registry = HookRegistry(agent, Think)  # pyright: ignore[reportPrivateUsage]
-        self.hooks.add(TRACE, telemetry.span)
         self.scopes = agent.scopes = Scopes(agent, self.hooks, lambda: self.own_tools)

@@ -6,27 +6,28 @@ client does goes through `turn/ask`, which asks `authorize` and keeps to the lim
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, cast
 
 import msgspec
 
 from thinkwell.core.authority import Action, Subject
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import TurnError
+from thinkwell.core.errors import MessageTooLargeError, TurnActiveError, TurnError
 from thinkwell.core.limits import payer_of
-from thinkwell.hooks.feature import Client, JobOptions
+from thinkwell.hooks.feature import Change, Client, JobOptions
 from thinkwell.journal.jobs import Job
+from thinkwell.journal.ledger import call_times
 from thinkwell.journal.storage import Storage
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import TailEvent
-from thinkwell.journal.turns import Trigger, TurnRecord
+from thinkwell.journal.turns import Trigger, TurnRecord, turns_of_message, unsettled_turns
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.session import Session
+from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.admission import MOST_NEW, Admission, TurnRequest
 from thinkwell.turn.ask.answers import approval_answer, result_answer
 from thinkwell.turn.ask.authority import demand
@@ -36,9 +37,11 @@ from thinkwell.turn.ask.chat_request import (
     ask_as_client,
     demand_cancel,
     demand_send,
+    explain_refusal,
 )
 from thinkwell.turn.ask.client_answers import answer_as_client
 from thinkwell.turn.ask.copied_answer import go_on
+from thinkwell.turn.ask.forgery import report_copies
 from thinkwell.turn.ask.inputs import MessageInput, as_messages, from_client
 from thinkwell.turn.ask.policy import read_policy
 from thinkwell.turn.turns import Turns
@@ -111,6 +114,8 @@ class AgentKit:
         if by is None:
             admission, _ = await self._chat.ask(request)
         else:
+            if isinstance(input, list):  # an answer in it is a copy, and may be a forged one
+                await report_copies(self._chat, cast("list[Any]", input), by.principal)
             admission = await self._admit_for(request, _asker(by, "submission"))
         return _submission(admission)
 
@@ -123,11 +128,11 @@ class AgentKit:
         admission, _ = await ask_as_client(self._chat, request, asker)
         return admission
 
-    async def tail(self, request_id: str, start: int = 0) -> AsyncIterator[TailEvent]:
+    def tail(
+        self, request_id: str, start: int = 0, *, silence: float | None = None
+    ) -> AsyncGenerator[TailEvent]:
         """Follow a turn."""
-        async with aclosing(self._chat.tail(request_id, start)) as events:
-            async for event in events:
-                yield event
+        return self._chat.tail(request_id, start, silence=silence)
 
     async def find(self, request_id: str) -> TurnRecord | None:
         """The row of a turn."""
@@ -136,6 +141,29 @@ class AgentKit:
     def line(self) -> Sequence[TurnRecord]:
         """The turn that runs and those that wait."""
         return [handle.record for handle in self._chat.handles()]
+
+    async def turns_of(self, message_id: str) -> Sequence[TurnRecord]:
+        """The turns that wrote an answer."""
+        parts = self._chat.parts
+        return await turns_of_message(parts.store, parts.owner.agent_id, message_id)
+
+    async def call_times(self, request_ids: Sequence[str]) -> Mapping[str, float]:
+        """How long tool calls took."""
+        parts = self._chat.parts
+        return await call_times(parts.store, parts.owner.agent_id, request_ids)
+
+    async def rearrange(self, change: Change, call: str) -> None:
+        """Change the message tree while nothing runs."""
+        parts = self._chat.parts
+
+        async def write(tx: Transaction) -> None:
+            if await unsettled_turns(tx, parts.owner.agent_id):
+                raise TurnActiveError(call)
+            await change(tx)
+
+        await parts.commits.run(parts.owner, write)
+        await parts.audience.send_transcript()
+        self._chat.changed()
 
     # Jobs
 
@@ -147,8 +175,16 @@ class AgentKit:
 
     async def send(self, asked: ChatRequest, by: Client) -> Submission | None:
         """A chat request with the client's whole list."""
-        turns, asker = self._chat, _asker(by, "http-chat")
-        copy = _copied_answer(asked)
+        asker = _asker(by, "http-chat")
+        try:
+            return await self._send(asked, asker)
+        except ValueError as error:
+            status = 413 if isinstance(error.__cause__, MessageTooLargeError) else 400
+            text = await explain_refusal(self._chat, asked.id, str(error), asker)
+            raise Refusal(status, text) from error
+
+    async def _send(self, asked: ChatRequest, asker: Asker) -> Submission | None:
+        turns, copy = self._chat, _copied_answer(asked)
         if copy is not None:
             went_on = await go_on(turns, copy, asked, asker)
             if went_on.handle is None:

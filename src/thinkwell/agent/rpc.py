@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("thinkwell.agent")
 
 UNKNOWN_ERROR = "Unknown error occurred"
-
-CHOOSES_BRANCH = "setActiveLeaf"
-"""The call of every chat agent that changes what all clients see of the conversation."""
+ABOUT_MESSAGES = ("branch", "edit")
+"""Actions whose first argument is the message they are about."""
 
 
 class _Found(NamedTuple):
@@ -92,15 +91,15 @@ async def _demand(agent: Agent, call: RpcCall, connection: Connection) -> None:
     if found is None:
         return  # `_run` says so
     first: Any = call.args[0] if call.args else None
+    about_message = found.mark.action in ABOUT_MESSAGES and isinstance(first, str)
     subject = Subject(
         read_only=connection.readonly,
         method=call.method,
         input=call.args,
-        message_id=first if isinstance(first, str) and call.method == CHOOSES_BRANCH else None,
+        message_id=first if about_message else None,
         looks=found.mark.read_only,
     )
-    action = "branch" if call.method == CHOOSES_BRANCH else "call"
-    await demand(agent, action, connection.principal, subject)
+    await demand(agent, found.mark.action, connection.principal, subject)
 
 
 async def _run(agent: Agent, call: RpcCall, stream: RpcStream, *, gone: Callable[[], bool]) -> None:

@@ -13,13 +13,17 @@ from typing import Any, ClassVar, Literal
 from msgspec import UNSET, UnsetType
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.client_calls import ClientCalls
 from thinkwell.agent.entry import run_and_wait
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.parity import Parity
 from thinkwell.agent.registration import Registration
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
+from thinkwell.features.branches import Branches
+from thinkwell.features.http_chat.chat import HttpChat
+from thinkwell.features.http_run import HttpRun
+from thinkwell.features.telemetry import Telemetry
+from thinkwell.features.turn_details import TurnFacts
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import end_chunks
 from thinkwell.messages.chunks import Chunk
@@ -42,7 +46,7 @@ DEFAULT_PROMPT = (
 )
 
 
-class Think(Parity, Lifecycle, Registration, ClientCalls, Agent):
+class Think(Parity, Lifecycle, Registration, Agent):
     """A chat agent whose turns are durable. Name a `model`; everything else has a default."""
 
     model: ClassVar[Any] = None
@@ -82,6 +86,13 @@ class Think(Parity, Lifecycle, Registration, ClientCalls, Agent):
     """The message tree of this agent."""
     scopes: ScopeRegistry
     """Groups of tools and context that come and go while the agent is awake."""
+    branches: Branches
+    """Alternatives in the message tree: which there are, and which one the conversation goes on
+    from."""
+    turn_details: TurnFacts
+    """How answers were made: steps, tokens, times."""
+
+    features = (HttpChat(), HttpRun(), Branches(), TurnFacts(), Telemetry())
     _turns: Turns
 
     # What to override

@@ -9,13 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from thinkwell.hooks.feature import Client, Feature, JobHandler, Kit
+    from thinkwell.hooks.feature import Change, Client, Feature, JobHandler, Kit, Without
     from thinkwell.hooks.routes import Route, RouteRequest
+    from thinkwell.hooks.trace import TraceContext
     from thinkwell.journal.storage import Storage
     from thinkwell.turn.ask.authority import NotAllowed
     from thinkwell.wire.http_body import Refusal
 
 _HOMES = {
+    "Change": "hooks.feature",
     "Client": "hooks.feature",
     "Feature": "hooks.feature",
     "JobHandler": "hooks.feature",
@@ -25,9 +27,12 @@ _HOMES = {
     "Route": "hooks.routes",
     "RouteRequest": "hooks.routes",
     "Storage": "journal.storage",
+    "TraceContext": "hooks.trace",
+    "Without": "hooks.feature",
 }
 
 __all__ = [
+    "Change",
     "Client",
     "Feature",
     "JobHandler",
@@ -37,6 +42,8 @@ __all__ = [
     "Route",
     "RouteRequest",
     "Storage",
+    "TraceContext",
+    "Without",
 ]
 
 

@@ -11,89 +11,114 @@ same result. Of messages only a user's count, as everywhere from outside (DESIGN
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any, cast
-from urllib.parse import unquote
 
-from thinkwell.core.errors import HostClosedError, SubmissionConflictError
+from thinkwell.core.errors import SubmissionConflictError
 from thinkwell.core.tasks import CutOffError
+from thinkwell.hooks.feature import Feature
+from thinkwell.hooks.routes import Route, RouteRequest
+from thinkwell.journal.submission import Submission
+from thinkwell.journal.tail import Ended
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.visible import visible_message
-from thinkwell.turn.ask.admission import MOST_NEW, TurnRequest
-from thinkwell.turn.ask.chat_request import ask_as_client, asker_of, demand_send
-from thinkwell.turn.ask.forgery import report_copies
-from thinkwell.turn.ask.inputs import as_messages, from_client, is_empty
-from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
-from thinkwell.wire.http_body import (
-    AgentRequest,
-    Refusal,
-    check_sizes,
-    json_response,
-    read_object,
-)
+from thinkwell.wire.http_body import Refusal, json_response, read_object
 
 _FIELDS = ("input", "metadata", "idempotencyKey", "wait")
 _EXAMPLE = '`{"input": "hello"}`'
 LONGEST_KEY = 255
 
 
-async def post_run(turns: Turns, visit: AgentRequest) -> HttpResponse:
-    """Accept a turn; answer with its result, or with its id."""
-    body = await read_object(visit.request)
-    wait = _flag(body, "wait", default=True)
-    request = _turn_request(body, visit)
-    asker = asker_of(visit, request.trigger)
-    newest = request.messages[-1]["id"] if request.messages else None
-    await demand_send(turns, asker, None, newest)
-    if isinstance(body["input"], list):
-        await report_copies(turns, cast("list[Any]", body["input"]), asker.principal)
-    try:
-        admission, _ = await ask_as_client(turns, request, asker)
-    except SubmissionConflictError as error:
-        raise Refusal(409, str(error)) from error
-    record = admission.record
-    if not wait:
-        status = {"status": record.status, "accepted": admission.accepted}
-        return json_response({"requestId": record.request_id, **status}, 202)
-    return json_response(await _report(turns, await _settled(turns, record)))
+class HttpRun(Feature):
+    """One turn, asked for and answered in JSON."""
 
+    name = "http_run"
+    namespace = False
 
-async def get_run(turns: Turns, visit: AgentRequest) -> HttpResponse:
-    """How a turn stands."""
-    request_id = unquote(visit.request.path.rpartition("/")[2])
-    record = await turns.find(request_id)
-    if record is None:
-        raise Refusal(404, f"There is no turn {request_id!r}.")
-    return json_response(await _report(turns, record))
+    def routes(self) -> Sequence[Route]:
+        """The kit asks `authorize` itself."""
+        return (
+            Route("POST", "run", self.post, asks=False),
+            Route("GET", "run/{request_id}", self.get),
+        )
 
+    async def post(self, asked: RouteRequest) -> HttpResponse:
+        """Accept a turn; answer with its result, or with its id."""
+        body = await read_object(asked.request)
+        wait = _flag(body, "wait", default=True)
+        sent = await self._admit(body, asked)
+        if not wait:
+            status = {"status": sent.status, "accepted": sent.accepted}
+            return json_response({"requestId": sent.request_id, **status}, 202)
+        return json_response(await self._report(await self._settled(sent.request_id)))
 
-def _turn_request(body: dict[str, Any], visit: AgentRequest) -> TurnRequest:
-    for name in body:
-        if name not in _FIELDS:
-            raise Refusal(400, f"There is no field {name!r}. Known: {', '.join(_FIELDS)}.")
-    asked = body.get("input")
-    if not isinstance(asked, str | dict | list) or is_empty(cast("Any", asked)):
-        raise Refusal(400, f"`input` must be a text, a message or a list of messages: {_EXAMPLE}.")
-    try:
-        given = as_messages(cast("Any", asked))
-        messages = tuple(from_client(m) for m in given if m["role"] == "user")
-    except ValueError as error:
-        raise Refusal(400, f"`input` cannot be used: {error}.") from error
-    if not messages:
-        raise Refusal(400, "`input` has no user message: the server writes all others itself.")
-    if len(messages) > MOST_NEW:
-        raise Refusal(413, f"`input` has {len(messages)} messages; at most {MOST_NEW} may come.")
-    check_sizes(messages)
-    return TurnRequest(
-        trigger="submission",
-        messages=messages,
-        new_ids=isinstance(asked, str),
-        metadata=_metadata(body),
-        idempotency_key=_key(body),
-        principal=visit.request.principal,
-        read_only=visit.read_only,
-    )
+    async def get(self, asked: RouteRequest) -> HttpResponse:
+        """How a turn stands."""
+        request_id = asked.params["request_id"]
+        record = await self.kit.find(request_id)
+        if record is None:
+            raise Refusal(404, f"There is no turn {request_id!r}.")
+        return json_response(await self._report(record))
+
+    async def _admit(self, body: dict[str, Any], asked: RouteRequest) -> Submission:
+        for name in body:
+            if name not in _FIELDS:
+                raise Refusal(400, f"There is no field {name!r}. Known: {', '.join(_FIELDS)}.")
+        given = body.get("input")
+        if not isinstance(given, str | dict | list) or not given:
+            raise Refusal(
+                400, f"`input` must be a text, a message or a list of messages: {_EXAMPLE}."
+            )
+        metadata, key = _metadata(body), _key(body)
+        try:
+            return await self.kit.admit(
+                cast("Any", given), by=asked, metadata=metadata, idempotency_key=key
+            )
+        except SubmissionConflictError as error:
+            raise Refusal(409, str(error)) from error
+        except ValueError as error:
+            raise Refusal(400, f"`input` cannot be used: {error}.") from error
+
+    async def _settled(self, request_id: str) -> TurnRecord:
+        """The row of a turn once it has ended. Nobody who leaves here stops it."""
+        try:
+            async with aclosing(self.kit.tail(request_id)) as tail:
+                async for event in tail:
+                    if isinstance(event, Ended) and event.failure is not None:
+                        raise _later(request_id, str(event.failure)) from event.failure
+        except asyncio.CancelledError as cut:
+            said = _later(request_id, "The server stops; the turn goes on at its next start.")
+            raise CutOffError({"error": said.text, **said.facts}) from cut
+        found = await self.kit.find(request_id)
+        if found is None or not found.settled:
+            raise _later(request_id, "The turn has no stored end yet.")
+        return found
+
+    async def _report(self, record: TurnRecord) -> dict[str, Any]:
+        message = await self._answer_of(record)
+        report: dict[str, Any] = {
+            "requestId": record.request_id,
+            "status": record.status,
+            "text": "" if message is None else text_of(message),
+            "message": message,
+            "usage": record.usage if record.settled else None,
+        }
+        if record.settled:
+            report["stopReason"] = record.stop_reason
+        if record.output is not None:
+            report["output"] = record.output
+        if record.status == "error":
+            report["error"] = record.client_error
+        return report
+
+    async def _answer_of(self, record: TurnRecord) -> UIMessage | None:
+        if record.message_id is None or not record.settled:
+            return None
+        stored = await self.kit.session.get_message(record.message_id)
+        return None if stored is None else visible_message(stored)
 
 
 def _metadata(body: dict[str, Any]) -> dict[str, Any] | None:
@@ -117,50 +142,7 @@ def _flag(body: dict[str, Any], name: str, *, default: bool) -> bool:
     return value
 
 
-async def _settled(turns: Turns, record: TurnRecord) -> TurnRecord:
-    """The row of a turn once it has ended. Nobody who leaves here stops it."""
-    request_id = record.request_id
-    handle = next((t for t in turns.handles() if t.record.request_id == request_id), None)
-    if handle is not None:
-        try:
-            await handle.wait()
-        except HostClosedError as error:
-            raise _later(request_id, str(error)) from error
-        except asyncio.CancelledError as cut:
-            said = _later(request_id, "The server stops; the turn goes on at its next start.")
-            raise CutOffError({"error": said.text, **said.facts}) from cut
-    found = await turns.find(request_id)
-    if found is None or not found.settled:
-        raise _later(request_id, "The turn has no stored end yet.")
-    return found
-
-
 def _later(request_id: str, why: str) -> Refusal:
     """The turn is accepted and will end, but not while this request waits."""
     text = f"{why} Ask for it later: `run/{request_id}`."
     return Refusal(503, text, RETRY_LATER, facts={"requestId": request_id})
-
-
-async def _report(turns: Turns, record: TurnRecord) -> dict[str, Any]:
-    message = await _reply_of(turns, record)
-    report: dict[str, Any] = {
-        "requestId": record.request_id,
-        "status": record.status,
-        "text": "" if message is None else text_of(message),
-        "message": message,
-        "usage": record.usage if record.settled else None,
-    }
-    if record.settled:
-        report["stopReason"] = record.stop_reason
-    if record.output is not None:
-        report["output"] = record.output
-    if record.status == "error":
-        report["error"] = record.client_error
-    return report
-
-
-async def _reply_of(turns: Turns, record: TurnRecord) -> UIMessage | None:
-    if record.message_id is None or not record.settled:
-        return None
-    stored = await turns.parts.session.get_message(record.message_id)
-    return None if stored is None else visible_message(stored)

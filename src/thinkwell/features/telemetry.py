@@ -6,13 +6,15 @@ are no spans, without an SDK they go nowhere. `get_tracer` is the one place that
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.hooks.feature import Feature
+from thinkwell.hooks.registry import TRACE
 from thinkwell.hooks.trace import TraceContext
 
 
@@ -33,6 +35,17 @@ def get_tracer() -> Any:
     except ImportError:
         return None
     return trace.get_tracer("thinkwell")
+
+
+class Telemetry(Feature):
+    """Records spans with OpenTelemetry. Another recorder is another feature with a `trace` hook."""
+
+    name = "telemetry"
+    namespace = False
+
+    def hooks(self) -> Mapping[str, Callable[..., Any]]:
+        """Asked about every span of a turn that wants some."""
+        return {TRACE: span}
 
 
 @contextmanager

@@ -10,9 +10,9 @@ agent is made in `on_boot`, or all agents would share it. `seats.py` binds and a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypedDict, Unpack
+from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, Unpack
 
 from thinkwell.core.authority import Action, Subject
 from thinkwell.core.bus import EventBus
@@ -28,6 +28,7 @@ from thinkwell.journal.tail import TailEvent
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.session import Session
+from thinkwell.store.base import Transaction
 from thinkwell.tools.tool import Tool
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest
@@ -42,6 +43,12 @@ class JobOptions(TypedDict, total=False):
     max_attempts: int
     base_delay: float
     max_delay: float
+
+
+Change: TypeAlias = Callable[[Transaction], Awaitable[None]]
+"""Writes to the message tree. Contract: may be called again if the store could not commit; whatever
+it raises undoes it.
+"""
 
 
 class Client(Protocol):
@@ -126,8 +133,14 @@ class Kit(Protocol):
         """
         ...
 
-    def tail(self, request_id: str, start: int = 0) -> AsyncIterator[TailEvent]:
-        """Follow a turn, running or ended, from a chunk on. Leaving stops nothing."""
+    def tail(
+        self, request_id: str, start: int = 0, *, silence: float | None = None
+    ) -> AsyncGenerator[TailEvent]:
+        """Follow a turn, running or ended, from a chunk on. Leaving stops nothing.
+
+        After `silence` seconds in which nothing happened comes one `Chunks` without any. Raises
+        `TurnNotFoundError`.
+        """
         ...
 
     async def find(self, request_id: str) -> TurnRecord | None:
@@ -136,6 +149,21 @@ class Kit(Protocol):
 
     def line(self) -> Sequence[TurnRecord]:
         """The turn that runs and those that wait, in order."""
+        ...
+
+    async def turns_of(self, message_id: str) -> Sequence[TurnRecord]:
+        """The turns that wrote an answer, oldest first: the first one and its continuations."""
+        ...
+
+    async def call_times(self, request_ids: Sequence[str]) -> Mapping[str, float]:
+        """How many seconds the tool calls of these turns took, by call id."""
+        ...
+
+    async def rearrange(self, change: Change, call: str) -> None:
+        """Change the message tree while no turn runs or waits, in one transaction.
+
+        Then every client shows the active path anew. Raises `TurnActiveError`, which names `call`.
+        """
         ...
 
     # Jobs
@@ -153,8 +181,8 @@ class Kit(Protocol):
         """A chat request with the client's whole list.
 
         A list that ends with an answer brings outcomes of its calls; None if it cannot go on yet.
-        Raises `ValueError` for messages that are none, and `Refusal` if the agent is busy and its
-        policy drops what comes then; nothing is stored.
+        Raises `Refusal` for messages that are none, with the words of `on_chat_error`, and if the
+        agent is busy and its policy drops what comes then; nothing is stored.
         """
         ...
 
@@ -189,6 +217,8 @@ class Feature:
 
     name: ClassVar[str]
     """Its namespace: the feature `notes` is `agent.notes`."""
+    namespace: ClassVar[bool] = True
+    """Whether it is found on the agent, under its name. False: it only brings things."""
     kit: Kit
     """Set before `on_boot`."""
 
@@ -223,6 +253,13 @@ class Feature:
         """Frames for a client that connects, after identity and state."""
         return ()
 
+    def page(self, cls: type) -> Mapping[str, Any]:  # noqa: ARG002
+        """What the page at `/` is told about agents of this class: JSON data by name.
+
+        Asked of the template, once, when the app is made.
+        """
+        return {}
+
     async def on_clear(self) -> None:
         """The conversation is being forgotten. Stored values stay unless they are deleted here."""
 
@@ -231,3 +268,10 @@ class Feature:
 
     async def on_close(self) -> None:
         """The agent goes to sleep, or the app stops."""
+
+
+class Without:
+    """Stands in `features` for those of a base class that are left out, by their names."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names

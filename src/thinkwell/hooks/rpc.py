@@ -13,6 +13,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.authority import Action
 from thinkwell.wire import encode
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -25,13 +26,19 @@ class RpcMark(msgspec.Struct, frozen=True):
     name: str
     streaming: bool
     read_only: bool
+    action: Action = "call"
+    """What `authorize` is asked about."""
 
 
 @overload
 def rpc(method: F) -> F: ...
 @overload
 def rpc(
-    *, name: str | None = None, streaming: bool = False, read_only: bool = False
+    *,
+    name: str | None = None,
+    streaming: bool = False,
+    read_only: bool = False,
+    action: Action = "call",
 ) -> Callable[[F], F]: ...
 def rpc(
     method: F | None = None,
@@ -39,17 +46,19 @@ def rpc(
     name: str | None = None,
     streaming: bool = False,
     read_only: bool = False,
+    action: Action = "call",
 ) -> F | Callable[[F], F]:
     """Let clients call this method: `agent.call("method", [...])` in the browser.
 
     An async generator streams: every value it yields is sent. With `streaming=True` the method
     gets an `RpcStream` as its first argument instead. `name` is what clients call it. With
-    `read_only=True` whoever may only look may call it: it changes nothing.
+    `read_only=True` whoever may only look may call it: it changes nothing. `action` is what
+    `authorize` is asked about, where a call does the same as something else a client can do.
     """
 
     def mark(function: F) -> F:
         streams = streaming or inspect.isasyncgenfunction(function)
-        setattr(function, _MARK, RpcMark(name or function.__name__, streams, read_only))
+        setattr(function, _MARK, RpcMark(name or function.__name__, streams, read_only, action))
         return function
 
     return mark if method is None else mark(method)

@@ -20,7 +20,7 @@ from thinkwell.core.errors import AgentDefinitionError, FeatureError, ToolDefini
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import call_user, contained
 from thinkwell.hooks.contexts import HookContext
-from thinkwell.hooks.feature import Feature, Kit
+from thinkwell.hooks.feature import Feature, Kit, Without
 from thinkwell.hooks.jobs import JobHandlers
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.routes import Route, check_route
@@ -42,12 +42,24 @@ def features_of(cls: type, shared: Sequence[Feature] = ()) -> tuple[Feature, ...
     found: dict[str, tuple[Feature, str]] = {}
     for base in reversed(cls.__mro__):
         for feature in vars(base).get("features", ()):
+            if isinstance(feature, Without):
+                _leave_out(found, feature, f"{base.__name__}.features")
+                continue
             _check(feature, f"{base.__name__}.features", cls, base)
             _take(found, feature, f"{base.__name__}.features")
     for feature in shared:
         _check(feature, "App(features=...)", cls, None)
         _take(found, feature, "App(features=...)")
     return tuple(feature for feature, _ in found.values())
+
+
+def _leave_out(found: dict[str, tuple[Feature, str]], without: Without, where: str) -> None:
+    for name in without.names:
+        if found.pop(name, None) is None:
+            known = ", ".join(sorted(found)) or "none"
+            raise AgentDefinitionError(
+                f"{where} leaves out {name!r}, but there is no such feature. There are: {known}."
+            )
 
 
 def _take(found: dict[str, tuple[Feature, str]], feature: Feature, where: str) -> None:
@@ -75,11 +87,11 @@ def _check(value: Any, where: str, cls: type, base: type | None) -> None:
             f'{kind} in {where} needs a `name` to be found by, for example `name = "notes"`; '
             f"{name!r} is none."
         )
-    member = _member(cls, name, base)
+    member = _member(cls, name, base) if value.namespace else None
     if member is not None:
         raise AgentDefinitionError(
             f"The feature {kind} in {where} is named {name!r} and would hide {member}. Give it "
-            "another `name`."
+            f"another `name`, or leave it out: `features = [Without({name!r})]`."
         )
 
 
@@ -94,6 +106,18 @@ def _member(cls: type, name: str, listed_by: type | None) -> str | None:
         if name in vars(base) or (ours and name in vars(base).get("__annotations__", ())):
             return f"{base.__name__}.{name}"
     return None
+
+
+def page_settings(
+    classes: Mapping[str, type], shared: Sequence[Feature] = ()
+) -> dict[str, dict[str, Any]]:
+    """What the page is told by features: by the name of the fact, then by agent class."""
+    told: dict[str, dict[str, Any]] = {}
+    for agent_class, cls in classes.items():
+        for feature in features_of(cls, shared):
+            for name, value in feature.page(cls).items():
+                told.setdefault(name, {})[agent_class] = value
+    return told
 
 
 # What they bring
@@ -125,7 +149,8 @@ class Seats:
         for template in templates:
             feature = copy(template)
             feature.kit = kit_of(feature.name)
-            setattr(agent, feature.name, feature)
+            if feature.namespace:
+                setattr(agent, feature.name, feature)
             self._features.append(feature)
         self._with_tools = self._overriding("tools")
         self._with_prompt = self._overriding("prompt")

@@ -253,6 +253,7 @@ class App:
         return self._edge if self._phase == "running" else None
 
     def _make_edge(self, client: HostClient) -> Edge:
+        from thinkwell.hooks.seats import page_settings
         from thinkwell.server.access import Access
         from thinkwell.server.edge import CORS, Edge
         from thinkwell.server.meter import Meter
@@ -264,7 +265,7 @@ class App:
             page=Page(
                 agents=self.agent_names,
                 prefix=self.prefix,
-                suggestions={c.agent_class: c.suggestions for c in self.agents if c.suggestions},
+                told=page_settings({c.agent_class: c for c in self.agents}, self.features),
             ),
             access=Access(
                 self.auth,

@@ -71,13 +71,11 @@ class Page:
         *,
         agents: Sequence[str],
         prefix: str,
-        suggestions: Mapping[str, Mapping[str, str]] | None = None,
+        told: Mapping[str, Mapping[str, Any]] | None = None,
         folder: Traversable | None = None,
     ) -> None:
-        self.settings: dict[str, Any] = {"agents": list(agents), "prefix": prefix}
-        """Which agents there are, the first part of their paths, and what to say to them first."""
-        if suggestions:
-            self.settings["suggestions"] = suggestions
+        self.settings: dict[str, Any] = {"agents": list(agents), "prefix": prefix, **(told or {})}
+        """Which agents there are, the first part of their paths, and what their features tell."""
         found = dict(_files(folder or resources.files("thinkwell.server") / "page"))
         self._index = found.pop(INDEX, _NOT_BUILT.encode()).decode()
         self._files = {name: _page_file(name, body) for name, body in found.items()}

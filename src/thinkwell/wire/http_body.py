@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-import msgspec
-
 from thinkwell.core import json
 from thinkwell.core.errors import MessageTooLargeError
 from thinkwell.core.pieces import in_pieces
@@ -33,14 +31,6 @@ class Refusal(Exception):  # noqa: N818 - an answer, not a defect
         self.status = status
         self.text = text
         self.headers = headers or {}
-
-
-class AgentRequest(msgspec.Struct, frozen=True):
-    """A request for one of the agent's own routes, and what its sender may do."""
-
-    request: HttpRequest
-    read_only: bool
-    """It may only look."""
 
 
 def json_response(value: Any, status: int = 200) -> HttpResponse:

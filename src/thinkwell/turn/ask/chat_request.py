@@ -16,7 +16,6 @@ import msgspec
 
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
-from thinkwell.core.limits import payer_of
 from thinkwell.core.pieces import Pieces, in_pieces
 from thinkwell.core.principal import Principal
 from thinkwell.hooks.contexts import ChatErrorContext, facts_of
@@ -38,7 +37,6 @@ from thinkwell.turn.transcript import Transcript
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.client_json import NOT_READ
 from thinkwell.wire.frames import ChatRequest
-from thinkwell.wire.http_body import AgentRequest
 
 log = logging.getLogger("thinkwell.agent")
 
@@ -69,17 +67,6 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     """Whose share of turns it takes."""
     viewer: Viewer | None = None
     """Its tab."""
-
-
-def asker_of(visit: AgentRequest, trigger: Trigger) -> Asker:
-    """Who sends an HTTP request."""
-    request = visit.request
-    return Asker(
-        trigger=trigger,
-        principal=request.principal,
-        read_only=visit.read_only,
-        payer=payer_of(request.principal, request.client),
-    )
 
 
 async def accept_chat(
