@@ -154,9 +154,13 @@ class App:
                 features=self.features,
             )
             await host.start()
-            self._control = await control_of(host, database_file(self.store))
+            try:
+                self._edge = self._make_edge(host.client())
+                self._control = await control_of(host, database_file(self.store))
+            except BaseException:
+                await host.stop()  # or its file would stay locked
+                raise
             self._host, self._client = host, host.client()
-            self._edge = self._make_edge(self._client)
             self._drain_by = None
             self._phase = "running"
 
