@@ -185,6 +185,14 @@ class SqliteStore:
 
     def _connect_file(self, *, new: bool = False) -> sqlite3.Connection:
         connection = _connect(self._path)
+        try:
+            self._set_up(connection, new=new)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection, *, new: bool) -> None:
         if new:  # only a file without tables can be told that its pages are given back (`shrink`)
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL").fetchall()
         synchronous = "FULL" if self._durability == "power" else "NORMAL"
@@ -196,7 +204,6 @@ class SqliteStore:
         # does it beside the loop.
         connection.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
         connection.execute(f"PRAGMA journal_size_limit = {LOG_LIMIT_BYTES}").fetchall()
-        return connection
 
     def _start(self, connection: sqlite3.Connection) -> None:
         queries = statements("sqlite")
