@@ -59,6 +59,8 @@ async def begin_boot(store: Store, now: float) -> tuple[int, Sequence[Boot]]:
 
 async def suspects_of(reader: Reader, before: Sequence[Boot]) -> set[tuple[str, str]]:
     """After two deaths soon after a start: the turns (agent, id) that had begun in both lives."""
+    # One death soon after a start may be anything; two in a row point at what the process does
+    # then.
     if len(before) < 2 or not all(boot.died_soon for boot in before):
         return set()
     both = {boot.id for boot in before}

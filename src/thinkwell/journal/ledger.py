@@ -62,6 +62,7 @@ async def open_calls(
     reader: Reader, agent_id: str, tool: str, call_input: dict[str, Any]
 ) -> list[LedgerRow]:
     """Earlier calls of the same with an outcome that is unknown, or that nobody was told."""
+    # Compared here and not in SQL: the same object may be written in another order of its keys.
     wanted = json.canonical(call_input)
     rows = await reader.fetch_all("open_calls", {"agent": agent_id, "tool": tool})
     found = [_row(row) for row in rows]

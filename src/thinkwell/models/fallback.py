@@ -51,6 +51,8 @@ class FallbackModel:
                     answered = True
                     yield event
             finally:
+                # A generator that is left in the middle keeps its connection until it is
+                # collected.
                 await _close(events)
             if failure is None:
                 return

@@ -68,10 +68,13 @@ class OpenAIChatModel:
         self._headers = {
             "Content-Type": "application/json",
             "Accept": "text/event-stream",
+            # A compressed stream arrives in lumps: deltas would wait for the compressor's window.
             "Accept-Encoding": "identity",
             **({"Authorization": f"Bearer {key}"} if key else {}),
             **(headers or {}),
         }
+        # A session belongs to the loop it was made in, and one model object may serve several
+        # loops (tests, threads).
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[ClientSession, URL]] = (
             WeakKeyDictionary()
         )
@@ -181,6 +184,8 @@ class OpenAIChatModel:
             from yarl import URL
 
             session = ClientSession(
+                # A thousand agents stream at once: a limit here would make the others wait for a
+                # free connection.
                 connector=TCPConnector(limit=0),
                 cookie_jar=DummyCookieJar(),
                 read_bufsize=_READ_BUFFER,
@@ -194,6 +199,8 @@ class OpenAIChatModel:
 def _timeout(connect: float | None) -> ClientTimeout:
     from aiohttp import ClientTimeout
 
+    # No limit for the whole: a long reply is no failure. How long silence may last is the turn's
+    # to say.
     return ClientTimeout(total=None, sock_connect=connect, sock_read=READ_TIMEOUT)
 
 
@@ -227,6 +234,8 @@ class _Response:
         self._warnings = warnings
         self._state = ChatStream(provider)
         self._over = False
+        # Some servers report an error with the status 200 and a plain JSON body instead of a
+        # stream.
         self._refused = response.status >= 400 or response.content_type == "application/json"
         self._dispose = signal.add_listener(lambda _: response.close())
 

@@ -64,6 +64,7 @@ def build_body(
     if request.response_format is not None:
         schema = {"name": request.response_name, "schema": dict(request.response_format)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    # Last: whoever names a provider's own option means to override ours.
     body.update(request.provider_options.get(provider, {}))
     return body, warnings
 

@@ -58,6 +58,7 @@ def resolve_model(like: ModelLike) -> Model:
     """The model `like` stands for. Raises `ConfigurationError` with the right forms."""
     if isinstance(like, str):
         return _from_string(like)
+    # Before `Model`: that is a Protocol, and an object of pydantic-ai may happen to fit it.
     if is_pydantic_ai_model(like):
         return PydanticAIModel(cast("Any", like))
     if isinstance(like, Model) and not isinstance(like, type):

@@ -51,6 +51,7 @@ class KeptPath:
         self._right_at = -1
         self._replaced: set[str] = set()
         self._broken = False
+        # A client may name a version of a path that was dropped and read anew: it must not match.
         self.version = next(_epochs) << 32
         """Goes up with every change; no two paths have one in common."""
         self._changes: deque[tuple[int, int]] = deque(maxlen=REMEMBERED)
@@ -110,6 +111,8 @@ class KeptPath:
                 break
             first = min(first, place)
             reached = changed == version + 1
+        # What lies in the blocks is joined already; cutting it out would cost more than sending
+        # all.
         if not reached or first < self._newest_from:
             return None
         after = self._ids[first - 1] if first else None
@@ -132,6 +135,8 @@ class KeptPath:
     async def refresh(self) -> None:
         """Take over what was written since the last look."""
         async with self._refreshing:
+            # Again if something was written during the read: what was read may be older than
+            # that.
             while not self.is_right:
                 stamp = self._history.head_path.stamp
                 replaced, self._replaced = self._replaced, set()
@@ -167,6 +172,8 @@ class KeptPath:
         self._ids.append(message_id)
         self._newest.append(self._encode(text).encode())
         self._changed(len(self._ids) - 1)
+        # Joined in bulk, not one by one: a join copies, and nearly every change happens near the
+        # end.
         if len(self._newest) >= 2 * OPEN_MESSAGES:
             self._close_block()
 
