@@ -6,7 +6,7 @@ The only place that knows them all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -40,7 +40,7 @@ from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
-from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
+from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there, remove_agent
 from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
@@ -49,6 +49,10 @@ from thinkwell.turn.run.settings import limits_of
 from thinkwell.turn.transcript import forget_transcript
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import HttpRequest, HttpResponse
+
+GONE = 4410
+"""With this code a client does not come back: the agent it was connected to is deleted."""
+DELETED = "The agent is deleted."
 
 
 class Shared:
@@ -100,6 +104,7 @@ class Activation:
         tasks: TaskOwner,
         jobs: Jobs,
         seats: Seats,
+        erase: Callable[[], Awaitable[None]],
     ) -> None:
         self.agent = agent
         self.jobs = jobs
@@ -109,6 +114,7 @@ class Activation:
         self._turns = None if chat is None else chat.turns
         self._tasks = tasks
         self._seats = seats
+        self._erase = erase
         self._users = 0
 
     @contextmanager
@@ -174,6 +180,18 @@ class Activation:
         if self._turns is not None:
             await self._turns.wait_until_idle()
 
+    async def delete(self) -> None:
+        """Forget the agent: its features hear of it, its clients are sent away, its rows go."""
+        await self._seats.delete()
+        if self._turns is not None:
+            await self._turns.clear()
+        for job in await self.jobs.list(status="running"):
+            await self.jobs.cancel(job.id, DELETED)
+        for connection in self._connections:
+            connection.close(GONE, DELETED)
+        await self.stop()
+        await self._erase()
+
     async def stop(self, within: float = CLOSING) -> None:
         """Stop at once. Unsettled turns stay unsettled and go on at the next start.
 
@@ -232,6 +250,7 @@ async def wake(
         tasks=tasks,
         jobs=jobs,
         seats=seats,
+        erase=lambda: shared.commits.run(owner, lambda tx: remove_agent(tx, agent_id)),
     )
 
 

@@ -182,6 +182,19 @@ class Host:
         """The way in for an edge in the same process."""
         return LocalHostClient(self, frozenset(self._classes), self._store)
 
+    async def delete(self, address: AgentAddress) -> bool:
+        """Delete an agent with all it has stored. False if there is nothing of it."""
+        self._check_served(address)
+        if await self._store.fetch_one("agent_epoch", {"id": address.id}) is None:
+            return False
+        activation = await self.agent(address, create=False)
+        with activation.in_use():
+            await activation.delete()
+        # Only now: until its rows were gone, a call had to find it closed instead of waking it.
+        self._awake.pop(address.id, None)
+        self._last_used.pop(address.id, None)
+        return True
+
     def _stub(self, cls: type | str, name: str) -> AgentStub:
         """Another agent of this host, for a feature."""
         class_name: str = cls if isinstance(cls, str) else getattr(cls, "agent_class", cls.__name__)

@@ -207,6 +207,22 @@ class App:
 
     def agent(self, cls: type[AgentT], name: str = "default") -> AgentT:
         """A stub of one agent: its public async methods can be called, the rest stays inside."""
+        address = AgentAddress(self._name_of(cls), name)
+        names = [feature.name for feature in features_of(cls, self.features)]
+        stub = AgentStub(cls, address, lambda: self.client, features=names)
+        return cast("AgentT", stub)
+
+    async def delete(self, cls: type[Agent], name: str = "default") -> bool:
+        """Delete an agent for good: its conversation, state, jobs and stored values.
+
+        What runs is stopped and who is connected is sent away. False if nothing was stored.
+        """
+        address = AgentAddress(self._name_of(cls), name)
+        if self._host is None:
+            raise HostClosedError("The app is not running. Use `async with app:` or serve it.")
+        return await self._host.delete(address)
+
+    def _name_of(self, cls: type) -> str:
         class_name = self._names.get(cls)
         if class_name is None:
             known = ", ".join(known.__name__ for known in self._names)
@@ -214,10 +230,7 @@ class App:
                 f"This app does not serve {cls.__name__}; it serves {known}. "
                 f"Write `App(agents=[..., {cls.__name__}])`."
             )
-        names = [feature.name for feature in features_of(cls, self.features)]
-        address = AgentAddress(class_name, name)
-        stub = AgentStub(cls, address, lambda: self.client, features=names)
-        return cast("AgentT", stub)
+        return class_name
 
     async def revoke(self, principal_id: str) -> None:
         """Ask `auth` again about every open socket and stream of a principal.

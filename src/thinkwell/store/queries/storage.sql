@@ -18,7 +18,3 @@ DELETE FROM storage WHERE agent = :agent AND owner = :owner AND key = :key;
 SELECT key, value FROM storage
 WHERE agent = :agent AND owner = :owner AND key >= :prefix AND key < :stop AND key > :after
 ORDER BY key LIMIT :limit;
-
--- name: drop_stored
--- All that an agent and its features keep: the agent is deleted.
-DELETE FROM storage WHERE agent = :agent;
