@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from thinkwell import App, Think, ToolError, rpc, tool
+from thinkwell.features import Suggestions
 
 
 def choose_model() -> str:
@@ -39,7 +40,7 @@ class Assistant(Think):
     model = MODEL
     system_prompt = "You are a friendly assistant. Answer briefly. Use the tools when they help."
     initial_state = EMPTY  # every connected client sees the state and its changes
-    suggestions = SUGGESTIONS
+    features = (Suggestions(SUGGESTIONS),)
 
     @tool(effect="pure")
     async def get_weather(self, city: str) -> dict[str, object]:

@@ -19,6 +19,7 @@ from starlette.routing import Mount
 
 from tests.wire.serving import serving
 from thinkwell import App, Think, ToolError, tool
+from thinkwell.features import Suggestions
 from thinkwell.testing import ScriptedModel
 
 expect.set_options(timeout=30_000)
@@ -38,7 +39,7 @@ class Backstage:
 class Talker(Think):
     """Has a tool of every kind."""
 
-    suggestions: ClassVar = {"A tour": "What can you do?"}
+    features: ClassVar = [Suggestions({"A tour": "What can you do?"})]
     backstage: Backstage
 
     def get_model(self) -> Any:

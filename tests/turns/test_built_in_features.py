@@ -13,13 +13,13 @@ import pytest
 from tests.turns.support import running
 from thinkwell import App, Think
 from thinkwell.core.errors import AgentDefinitionError, TurnActiveError
-from thinkwell.features import Feature, Without
+from thinkwell.features import Feature, Suggestions, Without
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
 from thinkwell.testing import pause
 from thinkwell.wire.http import HttpRequest
 
-BUILT_IN = {"branches", "http_chat", "http_run", "suggestions", "telemetry", "turn_details"}
+BUILT_IN = {"branches", "http_chat", "http_run", "telemetry", "turn_details"}
 
 
 class Plain(Think):
@@ -77,8 +77,7 @@ def test_the_page_is_told_what_features_say_of_a_class():
             return {"greeting": f"I am {cls.__name__}."}
 
     class Told(Think):
-        suggestions = {"A tour": "What can you do?"}
-        features = [Greeter()]
+        features = [Greeter(), Suggestions({"A tour": "What can you do?"})]
 
     edge = App(agents=[Told, Plain])._make_edge(None)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
     assert edge.page.settings["suggestions"] == {"told": {"A tour": "What can you do?"}}

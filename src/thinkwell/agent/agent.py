@@ -6,7 +6,7 @@ be `def` or `async def`; one that is not overridden is not called.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from thinkwell.agent.connection import Connection, caller_of
@@ -15,7 +15,6 @@ from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
 from thinkwell.core.principal import Principal
 from thinkwell.features.jobs import Jobs
-from thinkwell.features.suggestions import Suggestions
 from thinkwell.hooks.feature import Feature, Without
 from thinkwell.hooks.seats import Seats
 from thinkwell.journal.storage import Storage
@@ -33,12 +32,9 @@ class Agent:
     send_identity_on_connect: ClassVar[bool] = True
     """Whether clients are told the class and name they are connected to."""
 
-    features: ClassVar[Sequence[Feature | Without]] = (Suggestions(),)
+    features: ClassVar[Sequence[Feature | Without]] = ()
     """What the agent can beside its turns, each an object that becomes a namespace of the agent.
     Those of base classes stay; `Without("http_run")` leaves one out."""
-
-    suggestions: ClassVar[Mapping[str, str]] = {}
-    """Things to say first, by title; the page at `/` offers them in an empty conversation."""
 
     agent_class: ClassVar[str] = "agent"
     """The class in kebab case, as in URLs."""

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thinkwell.features.suggestions import Suggestions
     from thinkwell.hooks.feature import Change, Client, Feature, JobHandler, Kit, Without
     from thinkwell.hooks.routes import Route, RouteRequest
     from thinkwell.hooks.trace import TraceContext
@@ -27,6 +28,7 @@ _HOMES = {
     "Route": "hooks.routes",
     "RouteRequest": "hooks.routes",
     "Storage": "journal.storage",
+    "Suggestions": "features.suggestions",
     "TraceContext": "hooks.trace",
     "Without": "hooks.feature",
 }
@@ -42,6 +44,7 @@ __all__ = [
     "Route",
     "RouteRequest",
     "Storage",
+    "Suggestions",
     "TraceContext",
     "Without",
 ]

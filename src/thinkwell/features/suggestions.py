@@ -1,4 +1,4 @@
-"""What an empty conversation offers: the setting `suggestions`, told to the page at `/`."""
+"""What the page at `/` offers in an empty conversation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from thinkwell.hooks.feature import Feature
 
 
 class Suggestions(Feature):
-    """Things to say first. It brings no namespace: the setting has that name."""
+    """Things to say first, by title: `features = [Suggestions({"A tour": "What can you do?"})]`."""
 
     name = "suggestions"
     namespace = False
 
-    def page(self, cls: type) -> Mapping[str, Any]:
+    def __init__(self, suggestions: Mapping[str, str]) -> None:
+        self._suggestions = dict(suggestions)
+
+    def page(self, cls: type) -> Mapping[str, Any]:  # noqa: ARG002 - the same for every class
         """What the page knows of agents of this class."""
-        suggestions: Mapping[str, str] = getattr(cls, "suggestions", {})
-        return {"suggestions": suggestions} if suggestions else {}
+        return {"suggestions": self._suggestions}
