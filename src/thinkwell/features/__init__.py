@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from thinkwell.hooks.routes import Route, RouteRequest
     from thinkwell.hooks.trace import TraceContext
     from thinkwell.journal.storage import Storage
+    from thinkwell.journal.turns import TurnRecord
     from thinkwell.turn.ask.authority import NotAllowed
+    from thinkwell.wire.frames import ChatRequest
     from thinkwell.wire.http_body import Refusal
 
 _HOMES = {
     "Change": "hooks.feature",
+    "ChatRequest": "wire.frames",
     "Client": "hooks.feature",
     "Feature": "hooks.feature",
     "JobHandler": "hooks.feature",
@@ -30,11 +33,13 @@ _HOMES = {
     "Storage": "journal.storage",
     "Suggestions": "features.suggestions",
     "TraceContext": "hooks.trace",
+    "TurnRecord": "journal.turns",
     "Without": "hooks.feature",
 }
 
 __all__ = [
     "Change",
+    "ChatRequest",
     "Client",
     "Feature",
     "JobHandler",
@@ -46,6 +51,7 @@ __all__ = [
     "Storage",
     "Suggestions",
     "TraceContext",
+    "TurnRecord",
     "Without",
 ]
 
