@@ -171,7 +171,7 @@ async def _read_events(handle: TurnHandle) -> AsyncGenerator[AgentEvent]:
 
 
 def _read_chunks(reader: EventReader, chunks: Chunks) -> Iterator[AgentEvent]:
-    places = deque(chunks.answered)
+    places = deque(chunks.replied)
     for number, body in enumerate((*chunks.bodies, None), chunks.first):
         while places and places[0] <= number:
             places.popleft()

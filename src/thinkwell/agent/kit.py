@@ -40,7 +40,7 @@ from thinkwell.turn.ask.chat_request import (
     explain_refusal,
 )
 from thinkwell.turn.ask.client_answers import answer_as_client
-from thinkwell.turn.ask.copied_answer import go_on
+from thinkwell.turn.ask.copied_reply import go_on
 from thinkwell.turn.ask.forgery import report_copies
 from thinkwell.turn.ask.inputs import MessageInput, as_messages, from_client
 from thinkwell.turn.ask.policy import read_policy

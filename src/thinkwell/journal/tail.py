@@ -35,8 +35,8 @@ class Chunks(msgspec.Struct, frozen=True):
     """The number of the first one, counted from 0 over the whole turn."""
     bodies: Sequence[str] = ()
     """Each as its JSON text."""
-    answered: Sequence[int] = ()
-    """Numbers of chunks before which a step's answer was complete; its tools come behind."""
+    replied: Sequence[int] = ()
+    """Numbers of chunks before which the reply of a step was complete; its tools come behind."""
 
     @property
     def upto(self) -> int:
@@ -56,8 +56,8 @@ class Ended(msgspec.Struct, frozen=True):
     record: TurnRecord
     error: str | None = None
     """What clients read of a failure."""
-    answer: str | None = None
-    """The stored text of its answer, where the end has just written it."""
+    reply: str | None = None
+    """The stored text of its reply, where the end has just written it."""
     failure: Exception | None = None
     """Nobody hears more here, but the turn has not ended: its app stops, and it goes on later."""
 
@@ -73,12 +73,12 @@ async def read_tail(reader: Reader, record: TurnRecord, start: int = 0) -> Ended
     bodies, events = ((), ()) if journal is None else (journal.bodies, journal.events)
     return (
         Started(record, len(bodies)),
-        Chunks(min(start, len(bodies)), bodies[start:], answered(events, start)),
+        Chunks(min(start, len(bodies)), bodies[start:], replied(events, start)),
         Ended(record, record.client_error),
     )
 
 
-def answered(events: Iterable[LogEvent], start: int = 0) -> tuple[int, ...]:
+def replied(events: Iterable[LogEvent], start: int = 0) -> tuple[int, ...]:
     """Where steps were complete: the journal has an event at the end of each model call."""
     return tuple(each.seq for each in events if each.kind == "model" and each.seq >= start)
 

@@ -147,7 +147,7 @@ class Live:
             return
         audience = frozenset(self.watchers)  # whoever connects from here on has seen no stream
         if record.status != "skipped" and record.stop_reason != "cleared":
-            await self._show_result(record, event.answer, asker)
+            await self._show_result(record, event.reply, asker)
         saw = audience if stream is not None and stream.written else frozenset[Watcher]()
         self._send_end(record, error, origin, saw)
         self._release(ended=record.request_id)
@@ -307,7 +307,7 @@ class Live:
             watcher.send(encode.chat_recovering(True, self._recovering))
 
     async def _show_result(
-        self, record: TurnRecord, answer: str | None, asker: Watcher | None
+        self, record: TurnRecord, reply: str | None, asker: Watcher | None
     ) -> None:
         """What is stored now to all; if it cannot be read, clients still hear the end.
 
@@ -322,8 +322,8 @@ class Live:
         followed = {w for w in self.watchers if plain and (w is asker or _follows(w))}
         for watcher in followed:
             watcher.knows(transcript)
-        if followed and answer is not None:
-            frame = encode.message_updated(visible_text(answer))
+        if followed and reply is not None:
+            frame = encode.message_updated(visible_text(reply))
             self.watchers.send(frame, where=followed.__contains__)
         # The words of a continuation belong to a message that stock clients know by another id
         # while they stream: until they have read them, they would show them twice.

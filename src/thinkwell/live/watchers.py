@@ -36,13 +36,13 @@ class Watcher:
         "brief",
         "gone",
         "id",
+        "known_version",
         "offered",
         "parked",
         "protocol",
         "returned",
         "shown",
         "sink",
-        "told",
         "uninformed",
     )
 
@@ -53,7 +53,7 @@ class Watcher:
         """Whether it wants identity, state and the like; chat it gets in any case."""
         self.brief = False
         """It declared that it takes what changed instead of whole transcripts."""
-        self.told: int | None = None
+        self.known_version: int | None = None
         """The version of the stored path it knows; None if it was never told one."""
         self.shown: Transcript | None = None
         """The transcript it was told to show last; none before its first, in a new page."""
@@ -77,7 +77,11 @@ class Watcher:
     def show(self, transcript: Transcript, *, connect: bool = False, apart: bool = False) -> None:
         """Have it show a transcript; `connect`: as a part of its connect sequence."""
         brief = self.brief and not connect
-        frame = transcript.short_frame(self.told) if brief else transcript.frame(connect=connect)
+        frame = (
+            transcript.short_frame(self.known_version)
+            if brief
+            else transcript.frame(connect=connect)
+        )
         self.knows(transcript)
         if connect:
             self.shown = NOTHING if self.returned else None
@@ -85,7 +89,7 @@ class Watcher:
 
     def knows(self, transcript: Transcript) -> None:
         """It shows a transcript once it has read what it was sent."""
-        self.shown, self.told = transcript, transcript.version
+        self.shown, self.known_version = transcript, transcript.version
 
 
 class Watchers:
@@ -135,11 +139,11 @@ class Watchers:
         frames: dict[int | None, Frame] = {}  # encoded once for all who know the same
         for watcher in self:
             if where(watcher):
-                told = watcher.told if watcher.brief else None
-                if told not in frames:
-                    frames[told] = transcript.short_frame(told)
+                known = watcher.known_version if watcher.brief else None
+                if known not in frames:
+                    frames[known] = transcript.short_frame(known)
                 watcher.knows(transcript)
-                watcher.sink.send((frames[told],), apart=apart)
+                watcher.sink.send((frames[known],), apart=apart)
 
     def send(
         self,

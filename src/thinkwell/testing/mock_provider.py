@@ -79,7 +79,7 @@ Responder: TypeAlias = "Callable[[dict[str, Any]], AnyReply]"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RecordedRequest:
+class ReceivedRequest:
     """A request as the server got it."""
 
     headers: Mapping[str, str]
@@ -96,7 +96,7 @@ class MockProvider:
         self._runner: web.AppRunner | None = None
         self._connections: set[object] = set()
         self.port = port
-        self.requests: list[RecordedRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self.problems: list[str] = []
         self.arrived = asyncio.Semaphore(0)
         """Released once per request that reached its reply."""
@@ -158,7 +158,7 @@ class MockProvider:
         from aiohttp import web
 
         body = cast("dict[str, Any]", json.loads(await request.read()))
-        self.requests.append(RecordedRequest(headers=dict(request.headers), body=body))
+        self.requests.append(ReceivedRequest(headers=dict(request.headers), body=body))
         self._connections.add(request.transport)
         if complaint := find_fault(body):
             return self._complain(400, complaint)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from thinkwell.core.clock import Clock
 from thinkwell.core.signal import AbortController, Disposer
-from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, answered
+from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, replied
 from thinkwell.journal.turn_log import LogEvent, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
@@ -114,7 +114,7 @@ class TurnHandle:
         if self._log is not None:
             reader(Started(self.record, self._log.written))
             if start < self._log.written:
-                places = answered(self._log.events[: self._log.events_written], start)
+                places = replied(self._log.events[: self._log.events_written], start)
                 reader(Chunks(start, self.chunks(start), places))
         if self.ended is not None:
             reader(self.ended)
@@ -171,7 +171,7 @@ class TurnHandle:
 
     def _committed(self, first: int, bodies: Sequence[str], events: Sequence[LogEvent]) -> None:
         # The hot path of every delta: one struct, no task, no await.
-        places = answered(events) if events else ()
+        places = replied(events) if events else ()
         if bodies or places:
             self.tell(Chunks(first, bodies, places))
 
@@ -241,4 +241,4 @@ def _joined(waiting: deque[TailEvent]) -> TailEvent:
     if len(run) == 1:
         return event
     bodies = [body for chunks in run for body in chunks.bodies]
-    return Chunks(event.first, bodies, tuple(p for chunks in run for p in chunks.answered))
+    return Chunks(event.first, bodies, tuple(p for chunks in run for p in chunks.replied))

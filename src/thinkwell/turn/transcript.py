@@ -34,9 +34,9 @@ class Transcript(msgspec.Struct, frozen=True):
         """The whole of it."""
         return encode.chat_messages(self.blocks, self.messages, connect=connect)
 
-    def short_frame(self, told: int | None) -> Frame:
+    def short_frame(self, known: int | None) -> Frame:
         """What somebody lacks who was told the path of an older version."""
-        tail = None if told is None else self.since(told)
+        tail = None if known is None else self.since(known)
         return self.frame() if tail is None else encode.chat_tail(tail.after, tail.messages)
 
 

@@ -40,7 +40,7 @@ from thinkwell.journal.turns import (
 from thinkwell.messages.chunks import Chunk
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import Admission, TurnRequest, admit, is_inside_turn
-from thinkwell.turn.ask.answers import Answer, apply_answer, tell_answer, waits_for_outside
+from thinkwell.turn.ask.answers import Answer, announce_answer, apply_answer, waits_for_outside
 from thinkwell.turn.ask.authority import on_behalf
 from thinkwell.turn.ask.clear import erase_traces, next_generation
 from thinkwell.turn.ask.policy import Plan, Policy, plan_intake
@@ -199,7 +199,7 @@ class Turns:
         else:
             self.parts.audience.updated(answered.message)
             self.changed()
-        await tell_answer(self.parts, answer, answered)
+        await announce_answer(self.parts, answer, answered)
         if answered.continuation is not None:
             await self._line_up(TurnHandle(answered.continuation), origin)
         elif self.running is not None and answer.auto_continue:

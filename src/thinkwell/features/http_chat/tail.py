@@ -27,7 +27,7 @@ async def batches(tail: AsyncIterable[TailEvent]) -> AsyncGenerator[Sequence[str
         if isinstance(event, Chunks):
             for begin in range(0, len(event.bodies), SLICE):
                 yield event.bodies[begin : begin + SLICE]
-            if not event.bodies and not event.answered:
+            if not event.bodies and not event.replied:
                 yield ()
         elif isinstance(event, Ended):
             if event.failure is not None:

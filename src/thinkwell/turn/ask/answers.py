@@ -246,7 +246,7 @@ async def _record(
     return decision
 
 
-async def tell_answer(parts: Parts, answer: Answer, answered: Answered) -> None:
+async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> None:
     """`after_tool_call` for what was decided outside the loop; an approved call runs later."""
     part, growing = answered.part, answered.growing
     if part is None or answer.outcome == "executed":

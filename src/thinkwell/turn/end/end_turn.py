@@ -1,6 +1,6 @@
 """The end of a turn, whatever brings it: `end_turn` writes it, `announce_end` tells it.
 
-Every end goes through these two: an answer that settles, a place in line that a later input took,
+Every end goes through these two: a reply that settles, a place in line that a later input took,
 a clear, a defect of ours, a row that cannot be read. What is told is stored. Whoever wants to hear
 of it reads the tail of the turn's handle: there is no second way to be told.
 """
@@ -67,16 +67,16 @@ def ended(record: TurnRecord, end: TurnEnd, now: float) -> TurnRecord:
 
 
 async def announce_end(
-    handle: TurnHandle, record: TurnRecord, error: str | None = None, answer: str | None = None
+    handle: TurnHandle, record: TurnRecord, error: str | None = None, reply: str | None = None
 ) -> None:
     """The turn has ended. `error` is what clients read, `answer` the stored text of its answer.
 
     `record` is the row as it is told: for whoever saw something of a cleared turn, it was stopped.
     """
-    await handle.end(Ended(record, error, answer))
+    await handle.end(Ended(record, error, reply))
 
 
-# Turns that end without an answer
+# Turns that end without a reply
 
 
 async def end_older(tx: Transaction, parts: Parts, generation: int) -> None:

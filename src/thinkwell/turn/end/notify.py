@@ -37,7 +37,7 @@ async def notify(
     outcome = msgspec.structs.replace(outcome, message=copy)  # the hooks' own copy
     crash_here("c12")
     if outcome.cleared:
-        await _tell_abort(parts, outcome, "cleared")
+        await _call_on_abort(parts, outcome, "cleared")
     if record.hooks_owed == 0:
         return
     if redelivered:
@@ -46,10 +46,10 @@ async def notify(
     ended = ended_turn.set(record)
     try:
         if record.status == "completed":
-            await _tell_done(parts, outcome)
+            await _call_on_done(parts, outcome)
         elif record.status == "aborted":
-            await _tell_abort(parts, outcome, record.error or "aborted")
-        await _tell_response(parts, outcome, redelivered=redelivered)
+            await _call_on_abort(parts, outcome, record.error or "aborted")
+        await _call_on_response(parts, outcome, redelivered=redelivered)
     finally:
         chain_depth.reset(token)
         ended_turn.reset(ended)
@@ -69,7 +69,7 @@ async def redeliver(parts: Parts, record: TurnRecord) -> None:
     await notify(parts, outcome, redelivered=True)
 
 
-async def _tell_done(parts: Parts, outcome: TurnOutcome) -> None:
+async def _call_on_done(parts: Parts, outcome: TurnOutcome) -> None:
     context = ChatDoneContext(
         **facts_of(outcome.record, parts.agent_ref),
         response=outcome.response,
@@ -79,13 +79,13 @@ async def _tell_done(parts: Parts, outcome: TurnOutcome) -> None:
     await parts.hooks.observe_end("on_chat_done", context)
 
 
-async def _tell_abort(parts: Parts, outcome: TurnOutcome, reason: str) -> None:
+async def _call_on_abort(parts: Parts, outcome: TurnOutcome, reason: str) -> None:
     fields = facts_of(outcome.record, parts.agent_ref)
     context = ChatAbortContext(**fields, reason=reason, message=outcome.message)
     await parts.hooks.observe_end("on_chat_abort", context)
 
 
-async def _tell_response(parts: Parts, outcome: TurnOutcome, *, redelivered: bool) -> None:
+async def _call_on_response(parts: Parts, outcome: TurnOutcome, *, redelivered: bool) -> None:
     record = outcome.record
     context = ChatResponse(
         **facts_of(record, parts.agent_ref),

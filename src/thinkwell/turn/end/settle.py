@@ -69,7 +69,7 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
         return await _end_elsewhere(turn, failure)
     except (SessionError, StoreError) as failure:  # the answer cannot be stored: end without it
         log.exception("an answer could not be stored", extra={"action": "settle"})
-        turn.forget_answer()
+        turn.forget_reply()
         return await settle(turn, Failed("store", failure))
     if stored is None:
         return await _end_superseded(turn)
@@ -77,12 +77,12 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     turn.parts.session.remember(turn.written)
     crash_here("c11")
     if isinstance(ending, Parked):
-        _tell_parked(turn, ending)
+        _announce_parked(turn, ending)
     if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
         turn.handle.tell(Updated(_kept(turn)))
-    answer = turn.written[-1].content if turn.written else None
-    await announce_end(turn.handle, turn.record, client_text, answer)
+    reply = turn.written[-1].content if turn.written else None
+    await announce_end(turn.handle, turn.record, client_text, reply)
     return TurnOutcome(
         record=turn.record,
         message=_kept(turn),
@@ -143,7 +143,7 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     return error, SAFE_ERROR
 
 
-def _tell_parked(turn: RunningTurn, ending: Parked) -> None:
+def _announce_parked(turn: RunningTurn, ending: Parked) -> None:
     spent = ending.spent
     log.error("a turn was parked: %s", spent.reason, extra={"action": "park"})
     turn.parts.bus.emit(
@@ -208,8 +208,8 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | N
     record = await end_turn(tx, turn.parts, turn.record, end)
     if record is None:
         return None
-    if end.status != "skipped" and turn.answer_known:
-        await _store_answer(tx, turn)
+    if end.status != "skipped" and turn.reply_known:
+        await _store_reply(tx, turn)
     turn.stored = True
     # Reasoning that is neither sent nor stored must not stay in the journal either.
     kept = turn.parts.agent.store_reasoning
@@ -223,21 +223,21 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | N
     return Stored(record, following)
 
 
-async def _store_answer(tx: Transaction, turn: RunningTurn) -> None:
+async def _store_reply(tx: Transaction, turn: RunningTurn) -> None:
     message = _kept(turn)
     if turn.record.continuation:
         await turn.parts.session.update(tx, message)
     elif has_content(message):
-        parent = await _parent_of_answer(tx, turn)
+        parent = await _parent_of_reply(tx, turn)
         turn.written = [await turn.parts.session.append(tx, message, parent)]
 
 
-async def _parent_of_answer(tx: Transaction, turn: RunningTurn) -> Parent:
+async def _parent_of_reply(tx: Transaction, turn: RunningTurn) -> Parent:
     """Its question, or the last of the messages that were added below that while the turn ran.
 
     So that what a tool writes with `add_messages` stays on the path beside the answer.
     """
-    question = turn.answer_parent
+    question = turn.reply_parent
     if question is None:
         return AUTO
     history = turn.parts.session.history
@@ -264,7 +264,7 @@ async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
     # For whoever has seen something of it, it was stopped.
     status = "aborted" if turn.log.written else "skipped"
     await announce_end(turn.handle, msgspec.structs.replace(turn.record, status=status))
-    return TurnOutcome(record=turn.record, message=turn.empty_answer(), cleared=True)
+    return TurnOutcome(record=turn.record, message=turn.empty_reply(), cleared=True)
 
 
 async def _end_elsewhere(turn: RunningTurn, failure: OwnershipLostError) -> TurnOutcome:

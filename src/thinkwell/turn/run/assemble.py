@@ -160,7 +160,7 @@ async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[Mo
 
 async def _window(turn: RunningTurn) -> list[StoredMessage]:
     recent = await turn.parts.session.get_recent_history(
-        turn.parts.agent.hydration_byte_budget, MIN_RECENT, leaf_id=turn.answer_parent
+        turn.parts.agent.hydration_byte_budget, MIN_RECENT, leaf_id=turn.reply_parent
     )
     return recent.messages
 

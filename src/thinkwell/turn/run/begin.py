@@ -36,7 +36,7 @@ from thinkwell.turn.end.ending import (
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.places import keep_record
 from thinkwell.turn.run.resume import judge_attempts, reopen, restore
-from thinkwell.turn.run.running import RunningTurn, tell_message
+from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.step_result import step_blocks
 
 STALL_DELAY = 0.5
@@ -52,14 +52,14 @@ async def begin(turn: RunningTurn) -> Ending | None:
         return Aborted(signal.reason or "")  # withdrawn before its slot: nothing is written
     if first and record.function_input and handle.input_function is None:
         return Skipped("caller_lost")
-    if record.continuation and not await _take_up_answer(turn):
+    if record.continuation and not await _take_up_reply(turn):
         return Skipped("superseded")
     finished = None if first else await restore(turn)
     spent = await judge_attempts(turn)
     if spent is not None and finished is None:
         return Parked(spent)
     messages = await _input_of(turn)
-    stop = await _tell_start(turn, messages) if first else None
+    stop = await _call_on_start(turn, messages) if first else None
     try:
         await _start_attempt(turn, lambda tx, now: _start(tx, turn, messages, now))
     except TurnGoneError:  # a clear was faster
@@ -73,7 +73,7 @@ async def begin(turn: RunningTurn) -> Ending | None:
     if stop is not None:
         raise stop  # only now: what was accepted is in the tree, however the turn ends
     if first:
-        await _tell_input(turn, messages)
+        await _call_on_input(turn, messages)
     if finished is not None:
         return finished
     signal.throw_if_aborted()
@@ -124,7 +124,7 @@ def _count_stall(turn: RunningTurn) -> None:
     turn.record = msgspec.structs.replace(record, incident=incident)
 
 
-async def _take_up_answer(turn: RunningTurn) -> bool:
+async def _take_up_reply(turn: RunningTurn) -> bool:
     """A continuation goes on in a stored answer; False if that is no longer the end of the path."""
     session = turn.parts.session
     head = await session.get_head()
@@ -136,8 +136,8 @@ async def _take_up_answer(turn: RunningTurn) -> bool:
     turn.fold = Fold(stored, continuation=True)
     turn.earlier_steps = len(step_blocks(stored["parts"]))
     turn.earlier_bytes = head.bytes
-    turn.answer_parent = turn.message_id
-    turn.answer_known = True
+    turn.reply_parent = turn.message_id
+    turn.reply_known = True
     return True
 
 
@@ -150,13 +150,13 @@ async def _input_of(turn: RunningTurn) -> tuple[UIMessage, ...]:
     return tuple(check_message(message) for message in made)
 
 
-async def _tell_input(turn: RunningTurn, messages: tuple[UIMessage, ...]) -> None:
+async def _call_on_input(turn: RunningTurn, messages: tuple[UIMessage, ...]) -> None:
     for message in messages:
         for entry in to_model_messages(message):
-            await tell_message(turn, entry, None, message["id"])
+            await call_on_message(turn, entry, None, message["id"])
 
 
-async def _tell_start(
+async def _call_on_start(
     turn: RunningTurn, messages: tuple[UIMessage, ...]
 ) -> AbortTurn | FailTurn | HookFailedError | None:
     """Tell `on_turn_start`; returns what a hook raised to end the turn."""
@@ -178,7 +178,7 @@ async def _newest_at_start(tx: Transaction, turn: RunningTurn) -> int:
     if turn.written:
         return turn.written[-1].row.seq
     history = turn.parts.session.history
-    asked = turn.answer_parent if turn.record.input else None
+    asked = turn.reply_parent if turn.record.input else None
     row = await (history.latest_leaf(tx) if asked is None else history.row(asked, tx))
     return 0 if row is None else row.seq
 
@@ -198,7 +198,7 @@ async def _start(
             added = await session.add(tx, messages, AUTO if parent is None else parent or None)
             parent = added[-1].row.id if added else parent or await _head_id(tx, turn)
             turn.written = added
-        turn.answer_parent = parent
+        turn.reply_parent = parent
         turn.newest_at_start = await _newest_at_start(tx, turn)
         record = msgspec.structs.replace(record, branch_from=parent)
     return await start_attempt(tx, record, now=now, seq=turn.log.written)

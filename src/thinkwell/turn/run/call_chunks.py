@@ -19,7 +19,7 @@ from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.step_result import has_result
 
 
-async def tell_call(turn: RunningTurn, call: PendingCall) -> PendingCall:
+async def emit_call(turn: RunningTurn, call: PendingCall) -> PendingCall:
     """Say that a call is complete, or that it has failed."""
     if call.problem is None:
         await turn.emit(call.input_chunk())

@@ -39,7 +39,7 @@ from thinkwell.models.base import (
     ToolResult,
 )
 from thinkwell.turn.end.ending import StageError, ends_turn
-from thinkwell.turn.run.call_chunks import input_start, provider_call, provider_result, tell_call
+from thinkwell.turn.run.call_chunks import emit_call, input_start, provider_call, provider_result
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_request
 from thinkwell.turn.run.pending_call import PendingCall, is_same_call, read_call
@@ -218,7 +218,7 @@ class _Reader:
                 await self._turn.emit(provider_call(event))
                 return
             call = await read_call(self._turn, self._step, event)
-            self.calls.append(await tell_call(self._turn, call))
+            self.calls.append(await emit_call(self._turn, call))
             return
         if isinstance(event, ToolInputStart):
             await self._turn.emit(input_start(self._turn, self._step, event))

@@ -11,7 +11,7 @@ from thinkwell.core.errors import OutputError
 from thinkwell.messages.model_messages import ModelMessage, TextContent, UserMessage
 from thinkwell.tools.output import correction_request
 from thinkwell.turn.end.ending import StageError
-from thinkwell.turn.run.answer import Reply
+from thinkwell.turn.run.reply import StepReply
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 
@@ -22,7 +22,7 @@ class OutputPending(msgspec.Struct, frozen=True):
     messages: tuple[ModelMessage, ...]
 
 
-def read_output(turn: RunningTurn, step: Step, reply: Reply) -> Any:
+def read_output(turn: RunningTurn, step: Step, reply: StepReply) -> Any:
     """The validated output, or `OutputPending`.
 
     Raises at stage `output` when retries are used up.

@@ -37,7 +37,7 @@ class RequestRecord:
     def __init__(self) -> None:
         self._history: tuple[ModelMessage, ...] = ()
         self._path: StoredPath | None = None
-        self._path_told = True
+        self._path_written = True
         self._known: dict[int, tuple[ModelMessage, str, int]] = {}
         self._given = 0
         self._system: tuple[str, Body | None] = ("", None)
@@ -45,7 +45,7 @@ class RequestRecord:
 
     def begin(self, history: tuple[ModelMessage, ...], path: StoredPath) -> None:
         """The conversation was read, for the first request or once more."""
-        self._history, self._path, self._path_told = history, path, False
+        self._history, self._path, self._path_written = history, path, False
         self._known = {key: known for key, known in self._known.items() if known[1][0] == "s"}
         self._given = 0
 
@@ -67,12 +67,12 @@ class RequestRecord:
             at=at,
             system=None if system is None else system.hash,
             tools=None if tools is None else tools.hash,
-            history=None if self._path_told else self._path,
+            history=None if self._path_written else self._path,
             given=given,
             messages=pieces,
             settings=_settings(request),
         )
-        self._path_told = True
+        self._path_written = True
         return event, tuple(body for body in (system, tools) if body is not None)
 
     def take_back(self, given: Sequence[ModelMessage]) -> None:

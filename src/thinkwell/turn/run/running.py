@@ -101,8 +101,8 @@ class RunningTurn:
         self.log = TurnLog(parts.owner, record.request_id)
         self.requests = RequestRecord()
         """What its model requests were made of, for the journal."""
-        self.fold = Fold(self.empty_answer())
-        self.answer_parent: str | None = record.branch_from
+        self.fold = Fold(self.empty_reply())
+        self.reply_parent: str | None = record.branch_from
         """The message the answer is stored under."""
         self.newest_at_start = 0
         """The newest message when the turn began: later ones were added while it ran."""
@@ -122,7 +122,7 @@ class RunningTurn:
         """What earlier attempts recorded of tool calls, by call id."""
         self.running_calls: set[str] = set()
         """Calls of this attempt that run, or have a result on its way to the ledger."""
-        self.answer_known = not record.continuation
+        self.reply_known = not record.continuation
         """Whether `fold` holds the whole answer: a continuation has to read it first."""
         self.interrupted_finish: Finish | None = None
         """How the interrupted step's model call had ended, as far as the journal knows."""
@@ -136,14 +136,14 @@ class RunningTurn:
     def record(self, record: TurnRecord) -> None:
         self.handle.record = record
 
-    def empty_answer(self) -> UIMessage:
+    def empty_reply(self) -> UIMessage:
         """The answer before its first chunk."""
         return {"id": self.message_id, "role": "assistant", "parts": []}
 
-    def forget_answer(self) -> None:
+    def forget_reply(self) -> None:
         """Drop what was answered: it cannot be stored. A stored beginning stays as it is."""
-        self.fold = Fold(self.empty_answer())
-        self.answer_known = not self.record.continuation
+        self.fold = Fold(self.empty_reply())
+        self.reply_known = not self.record.continuation
         self.forgotten = True
 
     def not_stored(self) -> None:
@@ -257,7 +257,7 @@ class RunningTurn:
             self.log.append(body)
 
 
-async def tell_message(
+async def call_on_message(
     turn: RunningTurn,
     message: ModelMessage,
     step_number: int | None,

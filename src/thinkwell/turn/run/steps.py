@@ -22,11 +22,11 @@ from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import Finish, ModelRequest
 from thinkwell.tools.stopping import should_stop
 from thinkwell.turn.end.ending import Completed, Ending, StageError
-from thinkwell.turn.run.answer import Reply, answer
 from thinkwell.turn.run.model_call import close_open_text
 from thinkwell.turn.run.output import OutputPending, read_output
 from thinkwell.turn.run.pending_call import PendingCall
 from thinkwell.turn.run.prompt import Conversation, Prompt
+from thinkwell.turn.run.reply import StepReply, get_reply
 from thinkwell.turn.run.resume import (
     CUT,
     MAY_GO_ON,
@@ -71,7 +71,7 @@ async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
         turn.signal.throw_if_aborted()
         step = await prepare_step(turn, prompt, conversation, last=following.last)
         with step_span(turn, step):
-            reply = await answer(turn, step)
+            reply = await get_reply(turn, step)
             following = await finish_step(turn, step, reply)
         _add_step(turn, conversation, turn.steps[-1])
         following = await _read_output(turn, step, reply, following)
@@ -92,7 +92,7 @@ def _add_step(turn: RunningTurn, conversation: Conversation, done: StepResult) -
         turn.requests.add_step(done.step_number, messages)
 
 
-async def finish_step(turn: RunningTurn, step: Step, reply: Reply) -> Next:
+async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
     """Run the tools the model asked for, record the step, tell the hooks."""
     finish = reply.finish
     turn.log.append_event("model", finish_to_json(step.number, finish))
@@ -102,7 +102,7 @@ async def finish_step(turn: RunningTurn, step: Step, reply: Reply) -> Next:
     block = step_blocks(turn.fold.message["parts"])[-1]
     turn.steps.append(step_result(step.number, json.loads(json.dumps(block)), finish))
     turn.step_number += 1
-    await _tell_step_finish(turn, step, finish)
+    await _call_on_step_finish(turn, step, finish)
     following = await _decide(turn, finish, called=bool(reply.calls))
     if isinstance(following, Continue):
         await turn.parts.commits.flush()
@@ -159,7 +159,7 @@ async def _may_continue(turn: RunningTurn) -> Next:
     return Final("max_steps")
 
 
-async def _read_output(turn: RunningTurn, step: Step, reply: Reply, following: Next) -> Next:
+async def _read_output(turn: RunningTurn, step: Step, reply: StepReply, following: Next) -> Next:
     """Validate the structured output once the turn would end; ask again while retries are left."""
     if step.output is None or (isinstance(following, Continue) and reply.final_answer is None):
         return following
@@ -172,7 +172,7 @@ async def _read_output(turn: RunningTurn, step: Step, reply: Reply, following: N
     return Final("end", outcome)
 
 
-async def _tell_step_finish(turn: RunningTurn, step: Step, finish: Finish) -> None:
+async def _call_on_step_finish(turn: RunningTurn, step: Step, finish: Finish) -> None:
     if not turn.parts.hooks.registry.hooks("on_step_finish"):
         return
     await turn.parts.commits.flush()
@@ -215,7 +215,7 @@ async def _finish_interrupted_step(
         tools=step_tools(turn, prompt),
         runtime_context=conversation.runtime_context,
     )
-    reply = Reply(finish=turn.interrupted_finish or CUT, calls=calls)
+    reply = StepReply(finish=turn.interrupted_finish or CUT, calls=calls)
     following = await finish_step(turn, step, reply)
     _add_step(turn, conversation, turn.steps[-1])
     return following

@@ -44,7 +44,7 @@ from thinkwell.turn.run.journal_events import note_decision, note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
 from thinkwell.turn.run.prompt import Prompt
-from thinkwell.turn.run.running import RunningTurn, tell_message
+from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.spans import tool_span
 from thinkwell.turn.run.step import Step, step_tools
 from thinkwell.turn.run.tool_policy import (
@@ -130,7 +130,7 @@ async def _refuse(turn: RunningTurn, step: Step, call: PendingCall, reason: str)
 async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
     """Redact, tell `after_tool_call`, commit ledger row and output together; then clients hear."""
     settled = await _redact(turn, step, call, settled)
-    await _tell_after(turn, step, call, settled)
+    await _call_after(turn, step, call, settled)
     chunk = _result_chunk(call, settled)
     told, noted = call.told, False
     if not told:
@@ -200,7 +200,7 @@ async def _redact(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
         )
 
 
-async def _tell_after(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
+async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
     failed = settled.error_text
     content = ToolResultContent(
         tool_call_id=call.call_id,
@@ -208,7 +208,7 @@ async def _tell_after(turn: RunningTurn, step: Step, call: PendingCall, settled:
         kind="json" if failed is None else "error-text",
         value=settled.output if failed is None else failed,
     )
-    await tell_message(turn, ToolMessage((content,)), step.number)
+    await call_on_message(turn, ToolMessage((content,)), step.number)
     if not turn.parts.hooks.registry.hooks("after_tool_call"):
         return
     await turn.parts.hooks.observe(

@@ -18,12 +18,12 @@ from thinkwell.messages.plain_parts import EVERYWHERE
 from thinkwell.models.base import Finish, ToolCall
 from thinkwell.turn.end.classify import classify
 from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
-from thinkwell.turn.run.call_chunks import provider_chunks, tell_call
+from thinkwell.turn.run.call_chunks import emit_call, provider_chunks
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_decision, note_failure
 from thinkwell.turn.run.model_call import ModelReply, call_model
 from thinkwell.turn.run.pending_call import PendingCall, read_call
-from thinkwell.turn.run.running import RunningTurn, tell_message
+from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.step_result import step_blocks, step_messages
 
@@ -35,7 +35,7 @@ LONGEST_DELAY = 60.0
 """A provider that wants more seconds than this between two tries fails the turn with its text."""
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class StepReply(msgspec.Struct, frozen=True, kw_only=True):
     """What a step's answer came to."""
 
     finish: Finish
@@ -44,7 +44,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """The input of the hidden answer tool, as JSON text."""
 
 
-async def answer(turn: RunningTurn, step: Step) -> Reply:
+async def get_reply(turn: RunningTurn, step: Step) -> StepReply:
     """Get the answer of a step and send it as it comes."""
     await turn.start_stream()
     if turn.interrupted:
@@ -58,7 +58,7 @@ async def answer(turn: RunningTurn, step: Step) -> Reply:
     return await _respond(turn, step, reply)
 
 
-async def _ask_retrying(turn: RunningTurn, step: Step) -> Reply:
+async def _ask_retrying(turn: RunningTurn, step: Step) -> StepReply:
     tries = 0
     while True:
         before = _said(turn)
@@ -105,11 +105,11 @@ async def _worth_a_retry(turn: RunningTurn, failure: StageError) -> bool:
     return isinstance(failure.error, ModelError) and failure.error.retryable
 
 
-def _reply(reply: ModelReply) -> Reply:
-    return Reply(finish=reply.finish, calls=reply.calls, final_answer=reply.final_answer)
+def _reply(reply: ModelReply) -> StepReply:
+    return StepReply(finish=reply.finish, calls=reply.calls, final_answer=reply.final_answer)
 
 
-async def _respond(turn: RunningTurn, step: Step, reply: Reply) -> Reply:
+async def _respond(turn: RunningTurn, step: Step, reply: StepReply) -> StepReply:
     """`on_response`: every hook may change what was answered before tools run."""
     if turn.parts.hooks.registry.hooks("on_response"):
         given = response_of(turn, reply)
@@ -125,11 +125,13 @@ async def _respond(turn: RunningTurn, step: Step, reply: Reply) -> Reply:
             reply = await _say_again(turn, step, reply, changed)
     block = step_blocks(turn.fold.message["parts"])[-1]
     for message in step_messages(block, with_open_calls=True)[:1]:
-        await tell_message(turn, message, step.number)
+        await call_on_message(turn, message, step.number)
     return reply
 
 
-async def _say_again(turn: RunningTurn, step: Step, reply: Reply, response: ModelResponse) -> Reply:
+async def _say_again(
+    turn: RunningTurn, step: Step, reply: StepReply, response: ModelResponse
+) -> StepReply:
     """Send a changed response in the place of what was sent; files and sources stay."""
     block = step_blocks(turn.fold.message["parts"])[-1]
     kept: list[Chunk] = []
@@ -147,10 +149,10 @@ async def _say_again(turn: RunningTurn, step: Step, reply: Reply, response: Mode
         reason=said.finish.reason,
         provider_metadata=said.finish.provider_metadata,
     )
-    return Reply(finish=finish, calls=said.calls, final_answer=reply.final_answer)
+    return StepReply(finish=finish, calls=said.calls, final_answer=reply.final_answer)
 
 
-def response_of(turn: RunningTurn, reply: Reply) -> ModelResponse:
+def response_of(turn: RunningTurn, reply: StepReply) -> ModelResponse:
     """The step's answer as hooks see it."""
     block = step_blocks(turn.fold.message["parts"])[-1]
     text = "".join(str(part["text"]) for part in block if part["type"] == "text")
@@ -169,7 +171,7 @@ def response_of(turn: RunningTurn, reply: Reply) -> ModelResponse:
 
 async def _say(
     turn: RunningTurn, step: Step, response: ModelResponse, known: Sequence[PendingCall] = ()
-) -> Reply:
+) -> StepReply:
     """Send a response that no model streamed as ordinary chunks."""
     metadata_of = {call.call_id: call.provider_metadata for call in known}
     for kind, text in (("reasoning", response.reasoning), ("text", response.content)):
@@ -181,9 +183,9 @@ async def _say(
     calls: list[PendingCall] = []
     for asked in response.calls:
         event = ToolCall(asked.id, asked.name, asked.arguments, metadata_of.get(asked.id))
-        calls.append(await tell_call(turn, await read_call(turn, step, event)))
+        calls.append(await emit_call(turn, await read_call(turn, step, event)))
     reason = response.finish_reason
     if reason in ("stop", "tool-calls"):
         reason = "tool-calls" if calls else "stop"
     metadata = None if response.metadata is None else dict(response.metadata)
-    return Reply(finish=Finish(reason=reason, provider_metadata=metadata), calls=calls)
+    return StepReply(finish=Finish(reason=reason, provider_metadata=metadata), calls=calls)

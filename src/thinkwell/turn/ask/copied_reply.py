@@ -56,7 +56,7 @@ async def go_on(turns: Turns, copy: UIMessage, asked: ChatRequest, asker: Asker)
         handle = _turn_going_on(turns, copy["id"])
         if handle is not None:
             return WentOn(handle)
-        stored = await _newest_answer(turns, copy["id"])
+        stored = await _newest_reply(turns, copy["id"])
         behind = count_steps(stored["parts"]) > count_steps(copy["parts"])
         if behind or _waits(stored):
             return WentOn(None, stored)
@@ -87,12 +87,12 @@ async def _open_calls(turns: Turns, message_id: str) -> set[str]:
     Only these can be answered: a copy repeats all it has seen, and providers use ids again.
     """
     running = turns.running
-    answer: UIMessage | None = None
+    reply: UIMessage | None = None
     if running is not None and running.message_id == message_id and not running.stored:
-        answer = running.fold.message if running.answer_known else None
-    if answer is None:
-        answer = await turns.parts.session.get_message(message_id)
-    calls = () if answer is None else tool_parts(answer)
+        reply = running.fold.message if running.reply_known else None
+    if reply is None:
+        reply = await turns.parts.session.get_message(message_id)
+    calls = () if reply is None else tool_parts(reply)
     return {part["toolCallId"] for part in calls if not is_settled(part)}
 
 
@@ -141,7 +141,7 @@ def _turn_going_on(turns: Turns, message_id: str) -> TurnHandle | None:
     return next(mine, None)
 
 
-async def _newest_answer(turns: Turns, message_id: str) -> UIMessage:
+async def _newest_reply(turns: Turns, message_id: str) -> UIMessage:
     """The stored answer, if the conversation still ends with it."""
     session = turns.parts.session
     head = await session.get_head()
