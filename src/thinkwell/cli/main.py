@@ -13,6 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_STORE = "sqlite:///.thinkwell/thinkwell.db"
 STATUSES = ("accepted", "running", "completed", "error", "aborted", "skipped")
+JOB_STATUSES = ("waiting", "running", "done", "failed", "cancelled")
 _PATH_HELP = "PATH is a Python file, a folder with agents/, or module:app."
 
 
@@ -164,6 +165,58 @@ def cancel(store: str, turn: str, agent: str | None) -> None:
     from thinkwell.cli import operating
 
     operating.cancel_turn(store, turn, agent)
+
+
+def _job_options(command: F) -> F:
+    command = click.option("--agent", help="Whose job (class/name), if several have it.")(command)
+    return click.argument("job", metavar="ID")(_store_option(command))
+
+
+@main.group()
+def jobs() -> None:
+    """Look at jobs, cancel them or try them again."""
+
+
+@jobs.command("list")
+@click.option("--agent", help="Only those of one agent (class/name).")
+@click.option("--status", type=click.Choice(JOB_STATUSES), help="Only those with this status.")
+@click.option("--name", help="Only those of one handler.")
+@click.option("--limit", default=30, show_default=True, help="How many, the newest first.")
+@_json_option
+@_store_option
+def list_jobs(store: str, *, as_json: bool, **filters: Any) -> None:
+    """The newest jobs of all agents."""
+    from thinkwell.cli import jobs
+
+    jobs.list_jobs(store, as_json=as_json, **filters)
+
+
+@jobs.command("show")
+@_job_options
+@_json_option
+def show_job(store: str, job: str, agent: str | None, *, as_json: bool) -> None:
+    """All about one job: its payload, its attempts, what it stashed, why it failed."""
+    from thinkwell.cli import jobs
+
+    jobs.show_job(store, job, agent, as_json=as_json)
+
+
+@jobs.command("cancel")
+@_job_options
+def cancel_job(store: str, job: str, agent: str | None) -> None:
+    """Cancel a job that waits or runs."""
+    from thinkwell.cli import jobs
+
+    jobs.cancel_job(store, job, agent)
+
+
+@jobs.command("retry")
+@_job_options
+def retry_job(store: str, job: str, agent: str | None) -> None:
+    """Try a job again that failed or was cancelled, from what it stashed last."""
+    from thinkwell.cli import jobs
+
+    jobs.retry_job(store, job, agent)
 
 
 @main.group()

@@ -89,7 +89,7 @@ def show_turn(
             {
                 **_public(row),
                 **about,
-                "calls": [_camel_case(call) for call in calls],
+                "calls": [camel_case(call) for call in calls],
                 "events": events,
             }
         )
@@ -126,7 +126,7 @@ def list_agents(store: str, *, as_json: bool, **filters: Any) -> None:
         rows = database.fetch_all("agents_overview", {**filters, "deaths": DEATHS})
     printer = Printer()
     if as_json:
-        printer.json([_camel_case(row) for row in rows])
+        printer.json([camel_case(row) for row in rows])
     elif rows:
         printer.agents(rows)
     elif filters["class"] is None:
@@ -246,7 +246,7 @@ def _with_start(row: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _camel_case(row: dict[str, Any]) -> dict[str, Any]:
+def camel_case(row: dict[str, Any]) -> dict[str, Any]:
     """Columns in the spelling of the wire, as everything that programs read."""
     return {re.sub(r"_([a-z])", lambda m: m[1].upper(), name): row[name] for name in row}
 

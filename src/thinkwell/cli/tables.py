@@ -14,6 +14,7 @@ from rich.text import Text
 from thinkwell.core import json
 from thinkwell.core.clock import SystemClock
 from thinkwell.journal.budget import describe
+from thinkwell.journal.jobs import Job
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import text_of
 
@@ -25,6 +26,10 @@ _STYLES = {
     "parked": "bold red",
     "aborted": "magenta",
     "skipped": "dim",
+    "done": "green",
+    "failed": "red",
+    "held": "bold red",
+    "cancelled": "magenta",
 }
 LONGEST_TEXT = 400
 """Characters of a question that are shown."""
@@ -54,24 +59,60 @@ class Printer:
     def turns(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """One line per turn, and what went wrong below it."""
         for row in rows:
-            line = Table.grid(padding=(0, 2, 0, 0), expand=False)
-            for column in TURN_COLUMNS:
-                line.add_column(min_width=column, no_wrap=True)
-            line.add_column(no_wrap=True)
             state = status_of(row["status"], row["stop_reason"])
-            agent = Text(row["agent"], style="bold")
-            rest = self._console.width - sum(TURN_COLUMNS) - 2 * len(TURN_COLUMNS)
-            agent.truncate(rest, overflow="ellipsis")
-            line.add_row(
-                Text(row["id"]),
-                Text(state, style=_STYLES.get(state, "")),
-                Text(self._ago(row["created_at"]), style="dim"),
-                agent,
-            )
-            self._console.print(line)
+            self._line(row, state, self._ago(row["created_at"]), row["agent"])
             if row["error"]:
-                error = Text(row["error"], style="dim")
-                self._console.print(Padding(error, (0, 0, 0, 4)))
+                self._below(row["error"])
+
+    def jobs(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One line per job, and what went wrong, or why it does not run, below it."""
+        for row in rows:
+            state = "held" if row["held"] else row["status"]
+            self._line(row, state, self._ago(row["created_at"]), f"{row['agent']} {row['name']}")
+            if said := row["held"] or row["error"]:
+                self._below(said)
+
+    def job(self, job: Job) -> None:
+        """All about one job."""
+        state = "held" if job.held else job.status
+        facts = self._facts()
+        facts.add_row("job", job.id)
+        facts.add_row("agent", job.agent_id)
+        facts.add_row("handler", job.name)
+        facts.add_row("status", Text(state, style=_STYLES.get(state, "")))
+        for name, said in (("because", job.held), ("error", job.error), ("key", job.key)):
+            if said:
+                facts.add_row(name, said)
+        facts.add_row("enqueued", self._when(job.created_at))
+        facts.add_row("due", self._when(job.due_at))
+        facts.add_row("attempts", f"{job.attempt} of {job.max_attempts}")
+        if job.deaths:
+            facts.add_row("died", f"{job.deaths}× in a row")
+        if job.finished_at is not None:
+            facts.add_row("ended", self._when(job.finished_at))
+        for name, value in (("payload", job.payload), ("stash", job.stash)):
+            if value is not None:
+                facts.add_row(name, Text(_cut(json.dumps(value))))
+        self._console.print(facts)
+
+    def _line(self, row: Mapping[str, Any], state: str, age: str, whose: str) -> None:
+        line = Table.grid(padding=(0, 2, 0, 0), expand=False)
+        for column in TURN_COLUMNS:
+            line.add_column(min_width=column, no_wrap=True)
+        line.add_column(no_wrap=True)
+        agent = Text(whose, style="bold")
+        rest = self._console.width - sum(TURN_COLUMNS) - 2 * len(TURN_COLUMNS)
+        agent.truncate(rest, overflow="ellipsis")
+        line.add_row(
+            Text(row["id"]),
+            Text(state, style=_STYLES.get(state, "")),
+            Text(age, style="dim"),
+            agent,
+        )
+        self._console.print(line)
+
+    def _below(self, text: str) -> None:
+        self._console.print(Padding(Text(text, style="dim"), (0, 0, 0, 4)))
 
     def turn(
         self, record: TurnRecord, calls: Sequence[Mapping[str, Any]], events: Sequence[str]

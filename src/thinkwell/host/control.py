@@ -8,6 +8,8 @@ there already was left by a process that died.
     {"do": "status"}                                      -> {"ok": true, "pid": 7, ...}
     {"do": "retry", "agent": "assistant/a", "turn": "t1"} -> {"ok": true, "turn": "t1:retry"}
     {"do": "cancel", "agent": ..., "turn": ...}           -> {"ok": true, "stopped": true}
+    {"do": "cancel_job", "agent": ..., "job": ...}        -> {"ok": true, "cancelled": true}
+    {"do": "retry_job", "agent": ..., "job": ...}         -> {"ok": true, "waits": true}
     {"do": "stop"}                                        -> {"ok": true}, then its end
 """
 
@@ -87,6 +89,8 @@ class Control:
             "status": self._status,
             "retry": self._retry,
             "cancel": self._cancel,
+            "cancel_job": self._cancel_job,
+            "retry_job": self._retry_job,
         }
 
     async def start(self) -> None:
@@ -183,6 +187,17 @@ class Control:
         with activation.in_use():
             stopped = await activation.cancel_turn(str(request["turn"]), STOPPED_BY_HAND)
         return {"stopped": stopped}
+
+    async def _cancel_job(self, request: JsonObject) -> JsonObject:
+        awake = await self._host.with_jobs(str(request["agent"]))
+        with awake.in_use():
+            return {"cancelled": await awake.jobs.cancel(str(request["job"]), STOPPED_BY_HAND)}
+
+    async def _retry_job(self, request: JsonObject) -> JsonObject:
+        self._host.start_again(_address(request))
+        awake = await self._host.with_jobs(str(request["agent"]))
+        with awake.in_use():
+            return {"waits": await awake.jobs.revive(str(request["job"]))}
 
 
 async def _read(reader: asyncio.StreamReader) -> JsonObject | None:

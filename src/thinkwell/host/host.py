@@ -103,7 +103,7 @@ class Host:
         )
         self._shared.crowd = Crowd(limits)
         self._jobs = JobRunner(
-            self._shared, wake=self._wake_for_jobs, limits=limits or Limits(), alarm=alarm
+            self._shared, wake=self.with_jobs, limits=limits or Limits(), alarm=alarm
         )
         self._shared.new_due_job = self._jobs.new_due
         self._shared.features = tuple(features)
@@ -306,7 +306,8 @@ class Host:
         async with self._starts.watched(address.id):
             return await wake(cls, address.name, self._shared, self._instance, create=create)
 
-    async def _wake_for_jobs(self, agent_id: str) -> JobsAwake:
+    async def with_jobs(self, agent_id: str) -> JobsAwake:
+        """An agent by its id, awake, or the host itself, whose upkeep is a job too."""
         return self._upkeep if agent_id == HOST else await self.agent(AgentAddress.of(agent_id))
 
     def start_again(self, address: AgentAddress) -> bool:

@@ -23,6 +23,19 @@ SELECT * FROM turns WHERE id = :id AND agent = COALESCE(:agent, agent) ORDER BY 
 SELECT call_id, tool_name, effect, status, outcome, error, claimed_at, settled_at
 FROM tool_calls WHERE agent = :agent AND turn = :turn ORDER BY claimed_at, call_id;
 
+-- name: list_jobs
+-- Jobs of all agents, the newest first.
+SELECT agent, id, name, status, due_at, attempt, max_attempts, held, error, created_at, started_at,
+       finished_at
+FROM jobs
+WHERE agent = COALESCE(:agent, agent) AND status = COALESCE(:status, status)
+  AND name = COALESCE(:name, name)
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: jobs_with_id
+-- The jobs of all agents that have this id.
+SELECT * FROM jobs WHERE id = :id AND agent = COALESCE(:agent, agent) ORDER BY agent;
+
 -- name: agents_overview
 -- All agents with the number of their turns, the latest used first.
 SELECT a.id, a.created_at, COUNT(t.seq) AS turns, MAX(t.created_at) AS last_turn_at,
