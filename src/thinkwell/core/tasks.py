@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
 from contextvars import Context
-from types import coroutine
-from typing import Any, TypeVar
+from types import CoroutineType, coroutine
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 log = logging.getLogger("thinkwell.tasks")
@@ -74,6 +74,35 @@ def run_in_context(context: Context, work: Coroutine[Any, Any, T]) -> Generator[
                 waits_for = context.run(work.throw, error)
             else:
                 waits_for = context.run(work.send, got)
+    except StopIteration as end:
+        return end.value
+
+
+async def within(limit: asyncio.Timeout, work: Awaitable[T]) -> T:
+    """`await work` within a limit that costs nothing as long as it does not have to wait."""
+    if not isinstance(work, CoroutineType):
+        async with limit:
+            return await work
+    running = cast("Coroutine[Any, Any, T]", work)
+    try:
+        waits_for = running.send(None)
+    except StopIteration as end:
+        return end.value
+    async with limit:
+        return await _go_on(running, waits_for)
+
+
+@coroutine
+def _go_on(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """`await work`, which has begun and waits for something."""
+    try:
+        while True:
+            try:
+                got = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - it is for the work
+                waits_for = work.throw(error)
+            else:
+                waits_for = work.send(got)
     except StopIteration as end:
         return end.value
 

@@ -16,7 +16,7 @@ from typing import cast
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from thinkwell.core import json
 from thinkwell.core.errors import AgentParkedError, HostClosedError, StoreUnavailableError
@@ -32,6 +32,7 @@ from thinkwell.server.patience import patient
 from thinkwell.server.quota import refuse_message, refuse_name, refuse_new_agent
 from thinkwell.server.responses import text_response
 from thinkwell.server.routing import AgentRoute, NotOurs, RouteMatch, UnknownChild, UnknownClass
+from thinkwell.server.streamed_answer import StreamedAnswer
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
 
 log = logging.getLogger("thinkwell.server")
@@ -190,7 +191,7 @@ def _as_response(answer: HttpResponse, *, http2: bool) -> Response:
     if http2:
         headers.pop("connection", None)  # the newer protocols have no such header
     if answer.stream is not None:
-        return StreamingResponse(_closed_at_the_end(answer.stream), answer.status, headers)
+        return StreamedAnswer(answer.stream, answer.status, headers)
     return Response(answer.body, answer.status, headers)
 
 
@@ -198,15 +199,8 @@ async def _while_allowed(
     stays: AbstractAsyncContextManager[Guest], stream: AsyncIterator[bytes]
 ) -> AsyncGenerator[bytes]:
     """The stream, as long as whoever reads it may."""
-    async with stays as guest, aclosing(_closed_at_the_end(stream)) as pieces:
+    async with stays as guest, aclosing(cast("AsyncGenerator[bytes]", stream)) as pieces:
         async for piece in pieces:
             if guest.refused.is_set():
                 return
-            yield piece
-
-
-async def _closed_at_the_end(stream: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """The stream, closed at once when the client goes, not when somebody tidies up."""
-    async with aclosing(cast("AsyncGenerator[bytes]", stream)) as pieces:
-        async for piece in pieces:
             yield piece

@@ -43,6 +43,7 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
     """The texts of one `send` leave as frames of their own, in a single write."""
 
     _last_call: asyncio.TimerHandle | None = None
+    _joins = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -57,6 +58,7 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
         extensions[ABORT] = extensions[PAUSE] = {}
         if not self.conn.extensions:
             extensions[EXTENSION] = {}
+            self._joins = True
 
     def handle_pong(self, event: Any) -> None:
         """The client has read what went before a ping: ours, or one of uvicorn's."""
@@ -89,6 +91,8 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
     async def send(self, message: Any) -> None:
         """Send one ASGI message, or several texts at once; wait for the client, or drop it."""
         kind, texts, fragment = message["type"], message.get("texts"), message.get("fragment")
+        if texts is None and self._joins and self.handshake_complete and message.get("text"):
+            texts = (message["text"],)  # the same bytes as uvicorn's, for less
         if kind in (PAUSE, "websocket.send"):
             await self._may_write()
         if kind == ABORT:

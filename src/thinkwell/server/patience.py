@@ -13,6 +13,7 @@ from typing import Any
 
 from starlette.requests import ClientDisconnect
 
+from thinkwell.core.tasks import within
 from thinkwell.server.asgi import Message, Send
 
 log = logging.getLogger("thinkwell.server")
@@ -24,8 +25,7 @@ def patient(send: Send, seconds: float | None) -> Send:
     async def send_in_time(message: Message) -> None:
         limit = asyncio.timeout(seconds)
         try:
-            async with limit:
-                await send(message)
+            await within(limit, send(message))
         except TimeoutError:
             if not limit.expired():
                 raise

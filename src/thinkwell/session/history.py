@@ -93,12 +93,12 @@ class History:
         """Place and sizes of those ids that exist, oldest first."""
         return await self._rows("message_rows", {**self.scope, "ids": json.dumps(ids)}, reader)
 
-    async def stored_among(self, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that are stored as of the last commit, looked up beside the loop."""
+    async def stored_among(self, ids: Sequence[str], *, few: bool = False) -> set[str]:
+        """Those of the ids that are stored as of the last commit; beside the loop unless `few`."""
         found: set[str] = set()
         for start in range(0, len(ids), BATCH_IDS):
             params = {**self.scope, "ids": json.dumps(ids[start : start + BATCH_IDS])}
-            rows = await self._fetch("stored_ids", params, None, long=True)
+            rows = await self._fetch("stored_ids", params, None, long=not few)
             found.update(row["id"] for row in rows)
         return found
 

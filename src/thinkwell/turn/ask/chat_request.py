@@ -44,8 +44,10 @@ CHANNEL = "web"
 """Stamped on user messages that come from a client."""
 _PIECE = 500
 """Messages after which others go first."""
+_ALMOST_NONE = 2
+"""Unknown ids that are looked up in the transaction that accepts them."""
 _FEW = 32
-"""Unknown ids that may be looked up in the transaction that accepts them."""
+"""Unknown ids that may be looked up on the event loop."""
 
 
 class Viewer(Protocol):
@@ -272,9 +274,10 @@ async def _known_among(history: History, sent: list[Any]) -> Collection[str]:
     """The ids of a list that are stored: found here, not while everybody waits for the store."""
     known = history.known_ids
     unknown = await in_pieces(_not_in(known, sent))
-    if len(unknown) <= _FEW:
+    if len(unknown) <= _ALMOST_NONE:  # its new question: that is looked up where it is accepted
         return known
-    return {*known, *await history.stored_among(unknown)}
+    few = len(unknown) <= _FEW
+    return {*known, *await history.stored_among(unknown, few=few)}
 
 
 def _not_in(known: Collection[str], sent: list[Any]) -> Pieces[list[str]]:
