@@ -387,16 +387,18 @@ async def set_hooks_owed(tx: Transaction, record: TurnRecord, owed: int) -> None
 
 
 def _options(record: TurnRecord) -> str:
-    return json.dumps(
-        {
-            "branchFrom": record.branch_from,
-            "functionInput": record.function_input,
-            "notBefore": record.not_before,
-            "steer": record.steer,
-            "readOnly": record.read_only,
-            "inputDigest": record.input_digest,
-        }
-    )
+    """What few turns have; only what this one has is written, with every row."""
+    options = {
+        "branchFrom": record.branch_from,
+        "functionInput": record.function_input,
+        "notBefore": record.not_before,
+        "steer": record.steer,
+        "readOnly": record.read_only,
+        "inputDigest": record.input_digest,
+    }
+    # Not by truth: ROOT as `branchFrom` is an empty text.
+    chosen = {name: given for name, given in options.items() if given not in (None, False)}
+    return json.dumps(chosen)
 
 
 def _readable(row: Row) -> TurnRecord | None:
