@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -333,7 +334,7 @@ class TestClashes:
         with pytest.raises(AgentDefinitionError, match=r"Write `Notes\(\)`"):
 
             class Bad(Think):
-                features = [Notes]  # pyright: ignore[reportAssignmentType]
+                features = [Notes]
 
     def test_a_subclass_adds_features_and_replaces_those_of_the_same_kind(self):
         from thinkwell.hooks.seats import features_of
@@ -443,6 +444,29 @@ class TestFailures:
         assert [r.getMessage() for r in caplog.records] == [
             f"the feature 'broken' failed in {where}"
         ]
+
+    async def test_what_a_feature_writes_before_it_fails_to_clear_is_not_stored(self):
+        async with running(broken("on_clear")) as stage:
+            await stage.agent.clear_messages()
+            kit = stage.agent.broken.kit  # pyright: ignore[reportAttributeAccessIssue]
+            assert await kit.storage.list() == {}
+
+    async def test_one_that_ignores_its_cancel_keeps_nobody_waiting(self):
+        class Stubborn(Feature):
+            name = "stubborn"
+
+            async def on_close(self) -> None:
+                while not released.is_set():
+                    with suppress(asyncio.CancelledError):
+                        await released.wait()
+
+        class Held(Think):
+            features = [Stubborn()]
+
+        released = asyncio.Event()
+        async with running(Held):
+            pass
+        released.set()
 
 
 async def test_a_call_with_a_stream_gets_it_first():

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from thinkwell.core.errors import AgentDefinitionError, FeatureError, ToolDefinitionError
 from thinkwell.core.signal import AbortSignal
+from thinkwell.core.tasks import CLOSING, TaskOwner, run_apart
 from thinkwell.core.user_code import call_user, contained
 from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.feature import Feature, Kit, Without
 from thinkwell.hooks.jobs import JobHandlers
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.routes import Route, check_route
-from thinkwell.journal.together import Together, collecting
+from thinkwell.journal.together import Together
 from thinkwell.tools.tool import Tool, as_tool
 
 log = logging.getLogger("thinkwell.features")
@@ -146,6 +147,7 @@ class Seats:
         self._agent = agent
         self._features: list[Feature] = []
         self._known: dict[str, Tool] = {}
+        self._tasks = TaskOwner("features")
         for template in templates:
             feature = copy(template)
             feature.kit = kit_of(feature.name)
@@ -253,10 +255,12 @@ class Seats:
 
     async def forget(self, agent_id: str, limit: float | None) -> Together:
         """The conversation is cleared: what they write belongs to the clear's transaction."""
-        with collecting(agent_id) as together:
-            for feature in self._overriding("on_clear"):
-                await self._notify(feature, "on_clear", feature.on_clear, limit)
-        return together
+        whole = Together(agent_id)
+        for feature in self._overriding("on_clear"):
+            collected = Together(agent_id)
+            if await self._notify(feature, "on_clear", limit, collected):
+                whole.take(collected)  # one that fails half-way writes nothing
+        return whole
 
     # For the agent
 
@@ -273,32 +277,34 @@ class Seats:
 
     async def close(self, within: float) -> None:
         """The agent goes to sleep. One that takes too long is left, beside the others."""
-        closing = [self._notify(f, "on_close", f.on_close) for f in self._overriding("on_close")]
-        if closing:
-            try:
-                async with asyncio.timeout(within):
-                    await asyncio.gather(*closing)
-            except TimeoutError:
-                log.error("a feature has not closed in time", extra={"action": "on_close"})
+        closing = self._overriding("on_close")
+        await asyncio.gather(*(self._notify(f, "on_close", within) for f in closing))
 
     async def delete(self) -> None:
         """The agent is deleted."""
         for feature in self._overriding("on_delete"):
-            await self._notify(feature, "on_delete", feature.on_delete)
+            await self._notify(feature, "on_delete", CLOSING)
 
     async def _notify(
-        self,
-        feature: Feature,
-        moment: str,
-        call: Callable[[], Awaitable[None]],
-        limit: float | None = None,
-    ) -> None:
-        """Call a method whose failure changes nothing for the others; it is logged."""
+        self, feature: Feature, moment: str, limit: float | None, into: Together | None = None
+    ) -> bool:
+        """Call a method whose failure changes nothing for the others: it is logged.
+
+        In a task of its own, so that one that ignores its cancel keeps nobody waiting (DESIGN
+        §8.16). What it writes goes `into` the caller's transaction, if there is one.
+        """
+        what = f"{feature.name}.{moment}"
+
+        async def work() -> None:
+            with nullcontext() if into is None else into.collecting():
+                await call_user(what, getattr(feature, moment))
+
         try:
-            async with asyncio.timeout(limit):
-                await call_user(f"{feature.name}.{moment}", call)
+            await run_apart(work(), name=what, limit=limit, owner=self._tasks)
         except Exception as error:  # noqa: BLE001 - logged there
             _report(feature, moment, error)
+            return False
+        return True
 
     def _overriding(self, method: str) -> list[Feature]:
         default = getattr(Feature, method)

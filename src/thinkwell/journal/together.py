@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.journal.group_commit import GroupCommit
@@ -26,24 +26,39 @@ class Together:
     """What a block wants to write. Open until its end, and only for the task that runs it."""
 
     def __init__(self, agent_id: str) -> None:
-        self.agent_id = agent_id
+        self._agent_id = agent_id
         self.writes: list[Write] = []
         self._afterwards: list[Callable[[], object]] = []
-        self._task = asyncio.current_task()
-        self.open = True
+        self._task: asyncio.Task[Any] | None = None
 
     def takes(self, agent_id: str) -> bool:
         """Whether a write of this agent, made by the current code, belongs to the block.
 
         A task that was started inside may go on after its end, so it writes for itself.
         """
-        return self.open and self.agent_id == agent_id and self._task is asyncio.current_task()
+        return self._agent_id == agent_id and self._task is asyncio.current_task()
+
+    @contextmanager
+    def collecting(self) -> Generator[None]:
+        """What the block writes is collected here; the caller carries it out."""
+        token = _current.set(self)
+        self._task = asyncio.current_task()
+        try:
+            yield
+        finally:
+            self._task = None
+            _current.reset(token)
 
     def add(self, write: Write, afterwards: Callable[[], object] | None = None) -> None:
         """One more write, and what to do when it is committed."""
         self.writes.append(write)
         if afterwards is not None:
             self._afterwards.append(afterwards)
+
+    def take(self, other: Together) -> None:
+        """What another block has collected comes behind."""
+        self.writes += other.writes
+        self._afterwards += other._afterwards
 
     async def write(self, tx: Transaction) -> None:
         """Carry it all out, in the order it was asked for."""
@@ -59,18 +74,6 @@ class Together:
 _current: ContextVar[Together | None] = ContextVar("together", default=None)
 
 
-@contextmanager
-def collecting(agent_id: str) -> Generator[Together]:
-    """What the block writes is collected; the caller carries it out."""
-    together = Together(agent_id)
-    token = _current.set(together)
-    try:
-        yield together
-    finally:
-        together.open = False
-        _current.reset(token)
-
-
 @asynccontextmanager
 async def as_one_commit(commits: GroupCommit, owner: Owner) -> AsyncGenerator[None]:
     """What the block writes is committed at its end; nothing of it, if it raises.
@@ -80,7 +83,8 @@ async def as_one_commit(commits: GroupCommit, owner: Owner) -> AsyncGenerator[No
     if open_block(owner.agent_id) is not None:
         yield
         return
-    with collecting(owner.agent_id) as together:
+    together = Together(owner.agent_id)
+    with together.collecting():
         yield
     if together.writes:
         await run_to_the_end(_commit(commits, owner, together))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.journal.conftest import Bench
 from thinkwell.journal.storage import LARGEST_VALUE, Storage
-from thinkwell.journal.together import collecting
+from thinkwell.journal.together import Together
 from thinkwell.journal.turn_log import Owner
 
 
@@ -89,7 +89,8 @@ class TestTogether:
     async def test_whoever_has_a_transaction_takes_the_writes_into_it(self, bench: Bench):
         owner = await bench.owner("x")
         storage = storage_of(bench, owner)
-        with collecting(owner.agent_id) as together:
+        together = Together(owner.agent_id)
+        with together.collecting():
             await storage.set("a", 1)
         assert await storage.list() == {}
         await bench.commits.run(owner, together.write)
