@@ -5,21 +5,31 @@ DESIGN §3: ours have no back door.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from typing import Any
 
 import pytest
 
 from tests.turns.support import running
-from thinkwell import App, Think
+from thinkwell import App, Think, create_agent
 from thinkwell.core.errors import AgentDefinitionError, TurnActiveError
-from thinkwell.features import Feature, Suggestions, Without
+from thinkwell.features import Feature, Kit, Suggestions, Unwoken, Without
+from thinkwell.hooks.contexts import ScopeContext
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
-from thinkwell.testing import pause
+from thinkwell.testing import ScriptedModel, pause
+from thinkwell.tools.scope import Scope
 from thinkwell.wire.http import HttpRequest
 
-BUILT_IN = {"branches", "http_chat", "http_run", "telemetry", "turn_details"}
+BUILT_IN = {
+    "branches",
+    "http_chat",
+    "http_run",
+    "scopes",
+    "telemetry",
+    "turn_details",
+}
 
 
 class Plain(Think):
@@ -82,6 +92,35 @@ def test_the_page_is_told_what_features_say_of_a_class():
     edge = App(agents=[Told, Plain])._make_edge(None)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
     assert edge.page.settings["suggestions"] == {"told": {"A tour": "What can you do?"}}
     assert edge.page.settings["greeting"] == {"told": "I am Told."}
+
+
+class Early(Feature):
+    """Can be told something before the start, and says what it heard once the agent is awake."""
+
+    name = "early"
+
+    def on_made(self, unwoken: Unwoken) -> None:
+        self.said: list[str] = []
+        self.known = sorted(unwoken.own_tools)
+        self.heard = unwoken.hears
+
+    async def on_boot(self, kit: Kit) -> None:
+        if self.heard("on_scope_register"):
+            kit.fire("on_scope_register", ScopeContext(scope=Scope("s"), agent=kit.agent))
+
+
+async def test_a_namespace_can_be_used_before_the_start_and_keeps_what_it_was_given():
+    def look() -> str:
+        """Look."""
+        return ""
+
+    heard = asyncio.Event()
+    agent: Any = create_agent(model=ScriptedModel(["ok"]), tools=[look], features=[Early()])
+    agent.early.said.append("before")
+    agent.add_hook("on_scope_register", lambda _: heard.set())
+    async with agent:
+        await heard.wait()
+        assert (agent.early.said, agent.early.known) == (["before"], ["look"])
 
 
 class TestRearranging:

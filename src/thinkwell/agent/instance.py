@@ -1,4 +1,4 @@
-"""The instance of an agent: the object users subclassed, with its tools, hooks and scopes.
+"""The instance of an agent: the object users subclassed, with its tools and hooks.
 
 Needs no store and no event loop, so that hooks and scopes can be registered before the first use.
 Waking it is `wiring.py`'s business.
@@ -7,12 +7,14 @@ Waking it is `wiring.py`'s business.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TypeVar
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.think import Think
-from thinkwell.features.scopes import Scopes
 from thinkwell.hooks.registry import HookRegistry
+from thinkwell.hooks.seats import features_of, place
+from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool, bind_tools
 
 AgentT = TypeVar("AgentT", bound=Agent)
@@ -34,4 +36,14 @@ class Instance:
         self.agent = agent = new_instance(cls, name)
         self.own_tools: Mapping[str, Tool] = {**bind_tools(agent), **(tools or {})}
         self.hooks = agent._registry = HookRegistry(agent, Think)  # pyright: ignore[reportPrivateUsage]
-        self.scopes = agent.scopes = Scopes(agent, self.hooks, lambda: self.own_tools)
+        place(self, features_of(cls))
+
+    def hears(self, event: str) -> bool:
+        """Whether there is a hook for an event now."""
+        return bool(self.hooks.hooks(event))
+
+    @cached_property
+    def scopes(self) -> ScopeRegistry:
+        """The tools and context that come and go; none if the class has left them out."""
+        found = vars(self.agent).get("scopes")
+        return found if isinstance(found, ScopeRegistry) else ScopeRegistry()

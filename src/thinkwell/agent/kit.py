@@ -91,6 +91,11 @@ class AgentKit:
         """Send something to all who are connected."""
         self.agent.broadcast(message, without=without)
 
+    def fire(self, event: str, context: msgspec.Struct) -> None:
+        """Call the hooks of an event."""
+        turns = self._chat
+        turns.tasks.spawn(turns.parts.hooks.observe_end(event, context), name=event)
+
     # Turns
 
     async def admit(

@@ -22,6 +22,7 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.features.branches import Branches
 from thinkwell.features.http_chat.chat import HttpChat
 from thinkwell.features.http_run import HttpRun
+from thinkwell.features.scopes import Scopes
 from thinkwell.features.telemetry import Telemetry
 from thinkwell.features.turn_details import TurnFacts
 from thinkwell.journal.submission import Submission
@@ -30,7 +31,6 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.session.session import Session
-from thinkwell.tools.scope_registry import ScopeRegistry
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
 from thinkwell.turn.ask.answers import approval_answer, result_answer
@@ -84,7 +84,7 @@ class Think(Parity, Lifecycle, Registration, Agent):
 
     session: Session
     """The message tree of this agent."""
-    scopes: ScopeRegistry
+    scopes: Scopes
     """Groups of tools and context that come and go while the agent is awake."""
     branches: Branches
     """Alternatives in the message tree: which there are, and which one the conversation goes on
@@ -92,7 +92,7 @@ class Think(Parity, Lifecycle, Registration, Agent):
     turn_details: TurnFacts
     """How answers were made: steps, tokens, times."""
 
-    features = (HttpChat(), HttpRun(), Branches(), TurnFacts(), Telemetry())
+    features = (HttpChat(), HttpRun(), Branches(), TurnFacts(), Telemetry(), Scopes())
     _turns: Turns
 
     # What to override

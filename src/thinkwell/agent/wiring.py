@@ -353,6 +353,3 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
             load_model=shared.models.load,
         )
     )
-    instance.scopes.report_to(
-        lambda event, context: turns.tasks.spawn(hooks.observe_end(event, context), name=event)
-    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from thinkwell.features.suggestions import Suggestions
-    from thinkwell.hooks.feature import Change, Client, Feature, JobHandler, Kit, Without
+    from thinkwell.hooks.feature import Change, Client, Feature, JobHandler, Kit, Unwoken, Without
     from thinkwell.hooks.routes import Route, RouteRequest
     from thinkwell.hooks.trace import TraceContext
     from thinkwell.journal.storage import Storage
@@ -34,6 +34,7 @@ _HOMES = {
     "Suggestions": "features.suggestions",
     "TraceContext": "hooks.trace",
     "TurnRecord": "journal.turns",
+    "Unwoken": "hooks.feature",
     "Without": "hooks.feature",
 }
 
@@ -52,6 +53,7 @@ __all__ = [
     "Suggestions",
     "TraceContext",
     "TurnRecord",
+    "Unwoken",
     "Without",
 ]
 

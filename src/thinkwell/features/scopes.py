@@ -7,51 +7,55 @@ nobody (spec/02 §12.17).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from typing import Self
 
 from thinkwell.core.signal import Disposer
 from thinkwell.hooks.contexts import ScopeContext
+from thinkwell.hooks.feature import Feature, Kit, Unwoken
 from thinkwell.hooks.plugins import tracked
-from thinkwell.hooks.registry import HookRegistry
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.scope_registry import ScopeRegistry
 
-ReportScope = Callable[[str, ScopeContext], object]
-"""Runs the hooks of a scope event. Contract: returns at once."""
 
-
-class Scopes(ScopeRegistry):
+class Scopes(Feature, ScopeRegistry):
     """The scopes of one agent. What a plugin registers goes with the plugin."""
 
-    def __init__(
-        self, agent: Any, hooks: HookRegistry, reserved: Callable[[], Collection[str]]
-    ) -> None:
-        super().__init__(
-            reserved=reserved,
-            on_register=lambda scope: self._report_change("on_scope_register", scope),
-            on_unregister=lambda scope: self._report_change("on_scope_unregister", scope),
+    name = "scopes"
+    _unwoken: Unwoken
+    _awake = False
+
+    def __init__(self) -> None:
+        ScopeRegistry.__init__(
+            self,
+            reserved=lambda: self._unwoken.own_tools,
+            on_register=lambda scope: self._report("on_scope_register", scope),
+            on_unregister=lambda scope: self._report("on_scope_unregister", scope),
         )
-        self._agent = agent
-        self._hooks = hooks
         self._unreported: list[tuple[str, ScopeContext]] = []
-        self._report: ReportScope | None = None
+
+    def __copy__(self) -> Self:
+        """Each agent has scopes of its own."""
+        return type(self)()
+
+    def on_made(self, unwoken: Unwoken) -> None:
+        """Scopes can be registered from now on."""
+        self._unwoken = unwoken
+
+    async def on_boot(self, kit: Kit) -> None:
+        """Report what has changed, and from now on every change."""
+        self._awake = True
+        while self._unreported:
+            kit.fire(*self._unreported.pop(0))
 
     def register(self, scope: Scope) -> Disposer:
         """Add a scope. See `ScopeRegistry`."""
         return tracked(super().register(scope))
 
-    def report_to(self, report: ReportScope) -> None:
-        """The agent wakes: report what has changed, and from now on every change."""
-        self._report = report
-        while self._unreported:
-            report(*self._unreported.pop(0))
-
-    def _report_change(self, event: str, scope: Scope) -> None:
-        if not self._hooks.hooks(event):
+    def _report(self, event: str, scope: Scope) -> None:
+        if not self._unwoken.hears(event):
             return
-        context = ScopeContext(scope=scope, agent=self._agent)
-        if self._report is None:
-            self._unreported.append((event, context))
+        context = ScopeContext(scope=scope, agent=self._unwoken.agent)
+        if self._awake:
+            self.kit.fire(event, context)
         else:
-            self._report(event, context)
+            self._unreported.append((event, context))

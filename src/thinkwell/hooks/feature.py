@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Map
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, Unpack
 
+from msgspec import Struct
+
 from thinkwell.core.authority import Action, Subject
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
@@ -70,6 +72,24 @@ class Client(Protocol):
         ...
 
 
+class Unwoken(Protocol):
+    """What a feature gets of an agent that is made and not awake yet."""
+
+    @property
+    def agent(self) -> Any:
+        """The agent."""
+        ...
+
+    @property
+    def own_tools(self) -> Mapping[str, Tool]:
+        """The tools of the agent itself, by name."""
+        ...
+
+    def hears(self, event: str) -> bool:
+        """Whether there is a hook for an event now."""
+        ...
+
+
 class Kit(Protocol):
     """All that a feature gets of the agent it belongs to.
 
@@ -114,6 +134,13 @@ class Kit(Protocol):
 
     def broadcast(self, message: Any, *, without: Collection[str] = ()) -> None:
         """Send text, or anything else as JSON, to all who are connected."""
+        ...
+
+    def fire(self, event: str, context: Struct) -> None:
+        """Call the hooks of an event that does not belong to a turn, in the background.
+
+        What they raise is reported as `hook:error`.
+        """
         ...
 
     # Turns
@@ -221,6 +248,12 @@ class Feature:
     """Whether it is found on the agent, under its name. False: it only brings things."""
     kit: Kit
     """Set before `on_boot`."""
+
+    def on_made(self, unwoken: Unwoken) -> None:
+        """The agent is made and not awake: there is no kit yet. Only for agents that chat.
+
+        For a namespace that can be used before the start, as `create_agent` allows.
+        """
 
     async def on_boot(self, kit: Kit) -> None:
         """The agent wakes. Called before `on_start`: read stored values here."""

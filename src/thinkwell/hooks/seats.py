@@ -21,7 +21,7 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.core.tasks import CLOSING, TaskOwner, run_apart
 from thinkwell.core.user_code import call_user, contained
 from thinkwell.hooks.contexts import HookContext
-from thinkwell.hooks.feature import Feature, Kit, Without
+from thinkwell.hooks.feature import Feature, Kit, Unwoken, Without
 from thinkwell.hooks.jobs import JobHandlers
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.routes import Route, check_route
@@ -138,6 +138,16 @@ class OwnedRoute(NamedTuple):
     owner: str
 
 
+def place(unwoken: Unwoken, templates: Sequence[Feature]) -> None:
+    """Give an agent that is not awake the namespaces that can be used before the start."""
+    for template in templates:
+        if type(template).on_made is not Feature.on_made:
+            feature = copy(template)
+            setattr(unwoken.agent, feature.name, feature)
+            with _named(feature, "on_made"):
+                feature.on_made(unwoken)
+
+
 class Seats:
     """The features of one agent that is awake."""
 
@@ -149,7 +159,9 @@ class Seats:
         self._known: dict[str, Tool] = {}
         self._tasks = TaskOwner("features")
         for template in templates:
-            feature = copy(template)
+            # What was placed before the start keeps what was put into it.
+            placed: Any = agent.__dict__.get(template.name)
+            feature = placed if isinstance(placed, type(template)) else copy(template)
             feature.kit = kit_of(feature.name)
             if feature.namespace:
                 setattr(agent, feature.name, feature)
