@@ -47,7 +47,7 @@ class HistoryView:
         session = self._turns.parts.session
         stored = await session.get_stored_history()
         running = self._turns.running
-        if running is not None and running.stored:
+        if running is not None and running.reply.stored:
             running = None
         steps = () if running is None else tuple(running.steps)
         answer = None if running is None else running.message_id

@@ -89,8 +89,8 @@ def _waiting(
 ) -> dict[str, str]:
     """What comes behind the path, by id."""
     shown: dict[str, str] = {}
-    if growing is not None and growing.fold.message["parts"]:
-        shown[growing.message_id] = visible_text(json.dumps(growing.fold.message))
+    if growing is not None and growing.reply.fold.message["parts"]:
+        shown[growing.message_id] = visible_text(json.dumps(growing.reply.fold.message))
     for handle in line:
         for message in handle.record.input:
             if not kept.holds(message["id"]) and message["id"] not in shown:

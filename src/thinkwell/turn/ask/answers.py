@@ -36,7 +36,8 @@ from thinkwell.tools.tool import Tool, as_tool
 from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.opening import start_continuation
 from thinkwell.turn.parts import Parts
-from thinkwell.turn.run.running import OutsideAnswer, RunningTurn
+from thinkwell.turn.run.growth import OutsideAnswer
+from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import step_blocks
 
 log = logging.getLogger("thinkwell.agent")
@@ -134,8 +135,8 @@ async def apply_answer(
 async def _apply(
     tx: Transaction, parts: Parts, running: RunningTurn | None, answer: Answer
 ) -> Answered:
-    growing = None if running is None or running.stored else running
-    part = None if growing is None else growing.fold.tool_call(answer.tool_call_id)
+    growing = None if running is None or running.reply.stored else running
+    part = None if growing is None else growing.reply.fold.tool_call(answer.tool_call_id)
     if growing is not None and part is not None:
         if answer.outcome == "client" and runs_here(parts, part, growing):
             return Answered()
@@ -153,7 +154,7 @@ async def _apply(
 def runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool:
     """Whether the server runs this call itself: then nobody else says what comes of it."""
     name = tool_name(part)
-    if turn is not None and part.get("toolCallId") in turn.ledger:
+    if turn is not None and part.get("toolCallId") in turn.past.ledger:
         return True
     tool = _tool_of(parts, name, turn)
     return tool is not None and not tool.is_client
@@ -162,7 +163,7 @@ def runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool
 def _tool_of(parts: Parts, name: str, turn: RunningTurn | None) -> Tool | None:
     """The tool of that name, as far as it is known outside an attempt."""
     found = parts.scopes.find_tool(name)
-    tool = None if turn is None else turn.tools.get(name)
+    tool = None if turn is None else turn.settings.tools.get(name)
     tool = tool or (parts.own_tools.get(name) if found is None else found.tool)
     return tool or parts.offers.find_tool(name)
 
@@ -172,7 +173,7 @@ async def _apply_to_running(
 ) -> Answered:
     if not _is_meant(answer, turn.message_id):
         return Answered()
-    applied = answer.change(turn.fold.message)
+    applied = answer.change(turn.reply.fold.message)
     if applied.part is None:
         return Answered()
     taken = OutsideAnswer(
@@ -186,7 +187,7 @@ async def _apply_to_running(
     turn.log.append_event("answer", json.dumps(taken))
     parts.commits.note(turn.log)
     return Answered(
-        message=turn.fold.snapshot(),
+        message=turn.reply.fold.snapshot(),
         part=applied.part,
         turn=turn.record,
         growing=turn,
@@ -286,7 +287,7 @@ def _step_of(answered: Answered, tool_call_id: str) -> int:
         (i for i, b in enumerate(blocks) if any(p.get("toolCallId") == tool_call_id for p in b)), 0
     )
     if answered.growing is not None:
-        return place - answered.growing.earlier_steps
+        return place - answered.growing.reply.earlier_steps
     own = len(blocks) if answered.turn is None else answered.turn.steps
     return max(place - (len(blocks) - own), 0)
 
@@ -295,7 +296,7 @@ async def waits_for_outside(parts: Parts, running: RunningTurn | None) -> bool:
     """Whether a call waits for a client or a person, also in a growing answer (spec/02 §3.9)."""
     messages = await parts.session.get_history()
     if running is not None:
-        messages.append(running.fold.message)
+        messages.append(running.reply.fold.message)
     return has_pending_interaction(messages, await _client_tool_names(parts))
 
 

@@ -106,10 +106,10 @@ def _report_forged(turns: Turns, answer: Answer, meant: Meant, principal: Princi
 
 async def _find(turns: Turns, tool_call_id: str) -> Meant | None:
     running, parts = turns.running, turns.parts
-    if running is not None and not running.stored:
-        part = running.fold.tool_call(tool_call_id)
+    if running is not None and not running.reply.stored:
+        part = running.reply.fold.tool_call(tool_call_id)
         if part is not None:
-            return Meant(running.fold.snapshot(), part, running.record)
+            return Meant(running.reply.fold.snapshot(), part, running.record)
     found = await find_stored_call(parts.store, parts, tool_call_id)
     if found is None:
         return None

@@ -88,8 +88,8 @@ async def _open_calls(turns: Turns, message_id: str) -> set[str]:
     """
     running = turns.running
     reply: UIMessage | None = None
-    if running is not None and running.message_id == message_id and not running.stored:
-        reply = running.fold.message if running.reply_known else None
+    if running is not None and running.message_id == message_id and not running.reply.stored:
+        reply = running.reply.fold.message if running.reply.known else None
     if reply is None:
         reply = await turns.parts.session.get_message(message_id)
     calls = () if reply is None else tool_parts(reply)

@@ -85,8 +85,8 @@ async def _calls_of(turns: Turns, claims: Sequence[Claimed]) -> dict[str, Part]:
     calls.update(_by_id(known))
     if any(claim.tool_call_id not in calls for claim in claims):
         calls = {**_by_id(await recent_messages(turns.parts.store, turns.parts)), **calls}
-    if running is not None and not running.stored:
-        calls.update(_by_id([running.fold.message]))
+    if running is not None and not running.reply.stored:
+        calls.update(_by_id([running.reply.fold.message]))
     return calls
 
 

@@ -17,7 +17,7 @@ def error_context(
         stage=stage,
         classification=classification,
         messages_persisted=turn.input_applied,
-        partial=turn.fold.snapshot() if has_content(turn.fold.message) else None,
+        partial=turn.reply.fold.snapshot() if has_content(turn.reply.fold.message) else None,
         attempt=max(turn.record.attempt - 1, 0),
     )
 

@@ -26,8 +26,8 @@ async def settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
     """No stored answer keeps a call without a result (spec/02 §7.10)."""
     if turn.log.failure is not None:
         return
-    begun = [part for part in approved_calls(turn.fold.message) if "preliminary" in part]
-    left = [p for p in (*begun, *turn.own_parts()) if is_tool_part(p) and not has_result(p)]
+    begun = [part for part in approved_calls(turn.reply.fold.message) if "preliminary" in part]
+    left = [p for p in (*begun, *turn.reply.own_parts()) if is_tool_part(p) and not has_result(p)]
     if not left:
         return
     chunks = [_leftover(turn, ending, part["toolCallId"]) for part in left]
@@ -39,7 +39,7 @@ async def settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
 
 
 def _leftover(turn: RunningTurn, ending: Ending, call_id: str) -> Chunk:
-    started = call_id in turn.claimed or call_id in turn.ledger
+    started = call_id in turn.calls.claimed or call_id in turn.past.ledger
     return tool_error(call_id, _leftover_text(ending, started=started))
 
 

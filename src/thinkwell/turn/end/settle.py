@@ -74,21 +74,21 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     if stored is None:
         return await _end_superseded(turn)
     turn.record = stored.record
-    turn.parts.session.remember(turn.written)
+    turn.parts.session.remember(turn.reply.written)
     crash_here("c11")
     if isinstance(ending, Parked):
         _announce_parked(turn, ending)
-    if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.own_parts()):
+    if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.reply.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
         turn.handle.tell(Updated(_kept(turn)))
-    reply = turn.written[-1].content if turn.written else None
+    reply = turn.reply.written[-1].content if turn.reply.written else None
     await announce_end(turn.handle, turn.record, client_text, reply)
     return TurnOutcome(
         record=turn.record,
         message=_kept(turn),
         error=error,
         output=ending.output if isinstance(ending, Completed) else None,
-        response=last_response(turn.fold.message, turn.record.stop_reason),
+        response=last_response(turn.reply.fold.message, turn.record.stop_reason),
         continuation=stored.continuation,
     )
 
@@ -107,7 +107,7 @@ async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
         except OwnershipLostError:
             raise
         except StoreError:
-            if not turn.forgotten:
+            if not turn.reply.forgotten:
                 raise
             # Not even its row can be written, a damaged page for example: only this agent waits.
             log.critical("a turn cannot be ended", exc_info=True, extra={"action": "settle"})
@@ -204,13 +204,13 @@ class Stored(msgspec.Struct, frozen=True):
 
 async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | None:
     """The settling transaction. None if somebody (a clear) has ended the turn before."""
-    turn.written = ()
+    turn.reply.written = ()
     record = await end_turn(tx, turn.parts, turn.record, end)
     if record is None:
         return None
-    if end.status != "skipped" and turn.reply_known:
+    if end.status != "skipped" and turn.reply.known:
         await _store_reply(tx, turn)
-    turn.stored = True
+    turn.reply.stored = True
     # Reasoning that is neither sent nor stored must not stay in the journal either.
     kept = turn.parts.agent.store_reasoning
     await pack_journal(tx, turn.record, turn.log, now=record.settled_at or 0.0, hidden=kept)
@@ -218,7 +218,7 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | N
     following = None
     if end.status == "completed":
         following = await start_continuation(
-            tx, turn.parts, record, turn.fold.message, owed=turn.continuation_owed
+            tx, turn.parts, record, turn.reply.fold.message, owed=turn.reply.continuation_owed
         )
     return Stored(record, following)
 
@@ -229,7 +229,7 @@ async def _store_reply(tx: Transaction, turn: RunningTurn) -> None:
         await turn.parts.session.update(tx, message)
     elif has_content(message):
         parent = await _parent_of_reply(tx, turn)
-        turn.written = [await turn.parts.session.append(tx, message, parent)]
+        turn.reply.written = [await turn.parts.session.append(tx, message, parent)]
 
 
 async def _parent_of_reply(tx: Transaction, turn: RunningTurn) -> Parent:
@@ -237,14 +237,14 @@ async def _parent_of_reply(tx: Transaction, turn: RunningTurn) -> Parent:
 
     So that what a tool writes with `add_messages` stays on the path beside the answer.
     """
-    question = turn.reply_parent
+    question = turn.reply.parent
     if question is None:
         return AUTO
     history = turn.parts.session.history
     head = await history.head(tx)
     if head is not None and head.id == question:
         return head
-    if head is None or head.seq <= turn.newest_at_start:
+    if head is None or head.seq <= turn.reply.newest_at_start:
         return question
     below = {row.id for row in await history.path(head.id, tx)}
     return head.id if question in below else question
@@ -252,7 +252,7 @@ async def _parent_of_reply(tx: Transaction, turn: RunningTurn) -> Parent:
 
 def _kept(turn: RunningTurn) -> UIMessage:
     """The answer as it is stored."""
-    message = turn.fold.message
+    message = turn.reply.fold.message
     if turn.parts.agent.store_reasoning:
         return message
     return with_parts(message, [p for p in message["parts"] if p.get("type") != "reasoning"])
@@ -264,7 +264,7 @@ async def _end_superseded(turn: RunningTurn) -> TurnOutcome:
     # For whoever has seen something of it, it was stopped.
     status = "aborted" if turn.log.written else "skipped"
     await announce_end(turn.handle, msgspec.structs.replace(turn.record, status=status))
-    return TurnOutcome(record=turn.record, message=turn.empty_reply(), cleared=True)
+    return TurnOutcome(record=turn.record, message=turn.reply.empty(), cleared=True)
 
 
 async def _end_elsewhere(turn: RunningTurn, failure: OwnershipLostError) -> TurnOutcome:
@@ -273,7 +273,7 @@ async def _end_elsewhere(turn: RunningTurn, failure: OwnershipLostError) -> Turn
         turn.record, status="error", stop_reason="error", error=json.error_text(failure)
     )
     await announce_end(turn.handle, told, MOVED)
-    return TurnOutcome(record=told, message=turn.fold.message, error=failure)
+    return TurnOutcome(record=told, message=turn.reply.fold.message, error=failure)
 
 
 def has_end_hooks(hooks: Hooks) -> bool:

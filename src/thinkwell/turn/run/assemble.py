@@ -67,17 +67,20 @@ async def assemble(turn: RunningTurn) -> Prompt:
     )
     turn.settings = settings_of(parts.agent, config)
     final = with_turn_config(context, config)
-    turn.authorization = await call_user("authorize_turn", parts.agent.authorize_turn, final)
+    turn.settings = msgspec.structs.replace(
+        turn.settings,
+        tools={**tools, **(config.tools or {})},
+        authorization=await call_user("authorize_turn", parts.agent.authorize_turn, final),
+    )
     if not final.messages:
         raise EmptyPromptError(
             "There is no message to send to the model. Give `run` an input, or add messages first."
         )
-    turn.tools = {**tools, **(config.tools or {})}
     return Prompt(
         model=final.model,
         system=_system(base, lines, final.tools, config),
         messages=final.messages,
-        tools=turn.tools,
+        tools=turn.settings.tools,
         config=config,
     )
 
@@ -160,7 +163,7 @@ async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[Mo
 
 async def _window(turn: RunningTurn) -> list[StoredMessage]:
     recent = await turn.parts.session.get_recent_history(
-        turn.parts.agent.hydration_byte_budget, MIN_RECENT, leaf_id=turn.reply_parent
+        turn.parts.agent.hydration_byte_budget, MIN_RECENT, leaf_id=turn.reply.parent
     )
     return recent.messages
 
@@ -189,7 +192,7 @@ async def _repaired(
     await turn.parts.commits.insist(turn.parts.owner, store)
     for message in repair.messages:
         if message["id"] == turn.message_id:  # a continuation has read it before
-            turn.take_repaired(message)
+            turn.reply.take_repaired(message)
     turn.parts.bus.emit(
         "chat:transcript:repaired",
         request_id=turn.record.request_id,

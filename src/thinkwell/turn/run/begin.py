@@ -19,7 +19,6 @@ from thinkwell.journal.budget import Spent, after_stall
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnGoneError, TurnRecord, attempt_body, start_attempt
 from thinkwell.messages.convert import to_model_messages
-from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.validate import check_message
 from thinkwell.session.rows import AUTO
@@ -37,7 +36,6 @@ from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.places import keep_record
 from thinkwell.turn.run.resume import judge_attempts, reopen, restore
 from thinkwell.turn.run.running import RunningTurn, call_on_message
-from thinkwell.turn.run.step_result import step_blocks
 
 STALL_DELAY = 0.5
 """Seconds before the attempt after the second stall in a row; doubled each time."""
@@ -65,7 +63,7 @@ async def begin(turn: RunningTurn) -> Ending | None:
     except TurnGoneError:  # a clear was faster
         return Skipped("cleared")
     turn.input_applied = True
-    turn.parts.session.remember(turn.written)
+    turn.parts.session.remember(turn.reply.written)
     if handle.crossed:
         await turn.parts.audience.show_asker(turn.record.request_id)
     handle.begin(turn.log)
@@ -119,7 +117,7 @@ def _count_stall(turn: RunningTurn) -> None:
     verdict = after_stall(record.incident, turn.step_number, max_attempts=allowed)
     if isinstance(verdict, Spent):
         raise StageError("recovery", TurnError(GAVE_UP))
-    incident = verdict.begun(turn.parts.boot, turn.progress)
+    incident = verdict.begun(turn.parts.boot, turn.past.progress)
     keep_record(turn)
     turn.record = msgspec.structs.replace(record, incident=incident)
 
@@ -133,11 +131,7 @@ async def _take_up_reply(turn: RunningTurn) -> bool:
     stored = await session.get_message(turn.message_id)
     if stored is None:
         return False
-    turn.fold = Fold(stored, continuation=True)
-    turn.earlier_steps = len(step_blocks(stored["parts"]))
-    turn.earlier_bytes = head.bytes
-    turn.reply_parent = turn.message_id
-    turn.reply_known = True
+    turn.reply.go_on(stored, head.bytes)
     return True
 
 
@@ -175,10 +169,10 @@ async def _call_on_start(
 
 async def _newest_at_start(tx: Transaction, turn: RunningTurn) -> int:
     """The question itself if this turn brought it; else whatever is newest now."""
-    if turn.written:
-        return turn.written[-1].row.seq
+    if turn.reply.written:
+        return turn.reply.written[-1].row.seq
     history = turn.parts.session.history
-    asked = turn.reply_parent if turn.record.input else None
+    asked = turn.reply.parent if turn.record.input else None
     row = await (history.latest_leaf(tx) if asked is None else history.row(asked, tx))
     return 0 if row is None else row.seq
 
@@ -197,8 +191,8 @@ async def _start(
         if record.attempt == 0:
             added = await session.add(tx, messages, AUTO if parent is None else parent or None)
             parent = added[-1].row.id if added else parent or await _head_id(tx, turn)
-            turn.written = added
-        turn.reply_parent = parent
-        turn.newest_at_start = await _newest_at_start(tx, turn)
+            turn.reply.written = added
+        turn.reply.parent = parent
+        turn.reply.newest_at_start = await _newest_at_start(tx, turn)
         record = msgspec.structs.replace(record, branch_from=parent)
     return await start_attempt(tx, record, now=now, seq=turn.log.written)

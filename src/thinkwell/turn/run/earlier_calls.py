@@ -28,7 +28,7 @@ async def earlier_outcome(turn: RunningTurn, call: PendingCall, ready: Ready) ->
     tool, parts = ready.tool, turn.parts
     for row in await open_calls(parts.store, parts.owner.agent_id, tool.name, ready.input):
         here = row.turn == turn.record.request_id
-        if here and row.call_id in turn.running_calls:
+        if here and row.call_id in turn.calls.running:
             continue  # a call beside this one: the model wants both
         match await _what_came_of(turn, tool, row):
             case Done(output=output):

@@ -46,7 +46,7 @@ from thinkwell.turn.run.pending_call import PendingCall, is_same_call, read_call
 from thinkwell.turn.run.places import at
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
-from thinkwell.turn.run.step_result import has_result, step_blocks
+from thinkwell.turn.run.step_result import has_result
 from thinkwell.turn.run.watch import Watch
 
 log = logging.getLogger("thinkwell.turn")
@@ -99,14 +99,14 @@ def _unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[P
             raw_input=part.text,
             problem=ToolInputError(part.tool_name, "the model did not complete the arguments"),
         )
-        for part in turn.fold.open_parts()
+        for part in turn.reply.fold.open_parts()
         if part.kind == "tool-input" and part.id not in known
     ]
 
 
 def _unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
     """Calls that the provider should have run: without a result, they get an error."""
-    block = step_blocks(turn.fold.message["parts"])[-1]
+    block = turn.reply.last_step()
     asked = [part for part in block if part.get("providerExecuted") is True]
     complete = [part for part in asked if part["state"] != "input-streaming"]
     return [PendingCall.from_part(part) for part in complete if not has_result(part)]
@@ -114,8 +114,8 @@ def _unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
 
 async def close_open_text(turn: RunningTurn) -> None:
     """End a text that a crash left open and the model did not go on with."""
-    if turn.open_text is not None:
-        part_id, turn.open_text = turn.open_text, None
+    if turn.past.open_text is not None:
+        part_id, turn.past.open_text = turn.past.open_text, None
         await turn.emit({"type": "text-end", "id": part_id})
 
 
@@ -129,7 +129,7 @@ async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
             watch.check()
             watch.rest()  # what we do with it is not the model's silence
             await reader.take(event)
-            if reader.finish is None and turn.log.size + turn.earlier_bytes > MAX_STREAM:
+            if reader.finish is None and turn.log.size + turn.reply.earlier_bytes > MAX_STREAM:
                 await _cut(turn)
                 reader.finish = Finish(reason="length", raw_reason="size")
             if reader.finish is not None:
@@ -140,7 +140,7 @@ async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
 async def _cut(turn: RunningTurn) -> None:
     """Close what the model was saying: the answer ends here."""
     log.warning("an answer has reached the size limit", extra={"action": "turn:size"})
-    for part in turn.fold.open_parts():
+    for part in turn.reply.fold.open_parts():
         if part.kind in ("text", "reasoning"):
             await turn.emit({"type": f"{part.kind}-end", "id": part.id})
 
@@ -169,9 +169,9 @@ class _Reader:
             self.finish = event
         elif isinstance(event, Failure):
             raise StageError("stream", event.error)
-        elif isinstance(event, TextStart) and self._turn.open_text is not None:
-            self._resumed = (event.id, self._turn.open_text)
-            self._turn.open_text = None
+        elif isinstance(event, TextStart) and self._turn.past.open_text is not None:
+            self._resumed = (event.id, self._turn.past.open_text)
+            self._turn.past.open_text = None
         elif not self._is_final_answer(event):
             await close_open_text(self._turn)
             told = self._unrepeated(event)
@@ -202,7 +202,7 @@ class _Reader:
         """
         if not isinstance(event, ToolInputStart | ToolInputDelta | ToolCall):
             return event
-        known = self._turn.fold.tool_call(event.tool_call_id)
+        known = self._turn.reply.fold.tool_call(event.tool_call_id)
         if known is None or not has_result(known):
             return event
         if not isinstance(event, ToolCall):

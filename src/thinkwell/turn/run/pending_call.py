@@ -132,7 +132,7 @@ def _checked(turn: RunningTurn, step: Step, event: ToolCall) -> PendingCall:
         raw_input=event.input,
     )
     tool = known_tool(turn, step, event.tool_name)
-    opened = turn.fold.tool_call(event.tool_call_id)
+    opened = turn.reply.fold.tool_call(event.tool_call_id)
     # As it was opened: for clients, a call of the other kind would be another call.
     dynamic = tool is None if opened is None else opened["type"] == "dynamic-tool"
     call = msgspec.structs.replace(call, dynamic=dynamic)

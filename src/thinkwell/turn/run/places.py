@@ -23,7 +23,7 @@ FIRST_MARKED = 2
 
 def keep_record(turn: RunningTurn) -> None:
     """Another attempt begins: from now on the agent's hooks are places too."""
-    turn.written_places = ()
+    turn.places.written = ()
     turn.parts.hooks.registry.watch(watched_hook)
 
 
@@ -33,26 +33,26 @@ async def at(turn: RunningTurn, place: str) -> AsyncGenerator[None]:
     if turn.record.attempt < FIRST_MARKED:
         yield
         return
-    turn.places = (*turn.places, place)
+    turn.places.now = (*turn.places.now, place)
     try:
         await _write(turn, place)
         yield
     finally:
-        left = list(turn.places)
+        left = list(turn.places.now)
         left.remove(place)  # once: parallel calls may be in the same hook
-        turn.places = tuple(left)
+        turn.places.now = tuple(left)
 
 
 async def _write(turn: RunningTurn, place: str) -> None:
-    if place in turn.written_places:
+    if place in turn.places.written:
         return  # a hook that is called for every chunk
 
     async def write(tx: Transaction) -> tuple[str, ...]:
-        places = tuple(dict.fromkeys(turn.places))
+        places = tuple(dict.fromkeys(turn.places.now))
         await mark_places(tx, turn.record, places)
         return places
 
-    turn.written_places = await turn.parts.commits.insist(turn.parts.owner, write)
+    turn.places.written = await turn.parts.commits.insist(turn.parts.owner, write)
 
 
 def watched_hook(event: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:

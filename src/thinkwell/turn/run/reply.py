@@ -25,7 +25,7 @@ from thinkwell.turn.run.model_call import ModelReply, call_model
 from thinkwell.turn.run.pending_call import PendingCall, read_call
 from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.step import Step
-from thinkwell.turn.run.step_result import step_blocks, step_messages
+from thinkwell.turn.run.step_result import step_messages
 
 KEPT = frozenset(EVERYWHERE)
 """Parts of a step that hooks do not see and a changed response leaves alone."""
@@ -47,8 +47,8 @@ class StepReply(msgspec.Struct, frozen=True, kw_only=True):
 async def get_reply(turn: RunningTurn, step: Step) -> StepReply:
     """Get the answer of a step and send it as it comes."""
     await turn.start_stream()
-    if turn.interrupted:
-        turn.interrupted = False  # the step goes on where it was cut
+    if turn.past.step_open:
+        turn.past.step_open = False  # the step goes on where it was cut
     else:
         await turn.emit({"type": "start-step"})
     if step.response is not None:
@@ -92,7 +92,7 @@ def _cut_off(failure: StageError) -> StalledError | None:
 
 def _said(turn: RunningTurn) -> tuple[int, int]:
     """Grows with whatever the model says, hidden reasoning included."""
-    return len(turn.log.bodies), len(turn.fold.message["parts"])
+    return len(turn.log.bodies), len(turn.reply.fold.message["parts"])
 
 
 async def _worth_a_retry(turn: RunningTurn, failure: StageError) -> bool:
@@ -123,7 +123,7 @@ async def _respond(turn: RunningTurn, step: Step, reply: StepReply) -> StepReply
         if changed != given:
             note_decision(turn, "on_response", "", {"response": True})
             reply = await _say_again(turn, step, reply, changed)
-    block = step_blocks(turn.fold.message["parts"])[-1]
+    block = turn.reply.last_step()
     for message in step_messages(block, with_open_calls=True)[:1]:
         await call_on_message(turn, message, step.number)
     return reply
@@ -133,7 +133,7 @@ async def _say_again(
     turn: RunningTurn, step: Step, reply: StepReply, response: ModelResponse
 ) -> StepReply:
     """Send a changed response in the place of what was sent; files and sources stay."""
-    block = step_blocks(turn.fold.message["parts"])[-1]
+    block = turn.reply.last_step()
     kept: list[Chunk] = []
     for part in block:
         if part["type"] in KEPT:
@@ -154,7 +154,7 @@ async def _say_again(
 
 def response_of(turn: RunningTurn, reply: StepReply) -> ModelResponse:
     """The step's answer as hooks see it."""
-    block = step_blocks(turn.fold.message["parts"])[-1]
+    block = turn.reply.last_step()
     text = "".join(str(part["text"]) for part in block if part["type"] == "text")
     thought = "".join(str(part["text"]) for part in block if part["type"] == "reasoning")
     return ModelResponse(

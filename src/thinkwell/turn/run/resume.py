@@ -36,8 +36,9 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import tool_name, tool_parts
 from thinkwell.models.base import Finish
 from thinkwell.turn.end.ending import Completed
+from thinkwell.turn.run.growth import OutsideAnswer
 from thinkwell.turn.run.places import keep_record
-from thinkwell.turn.run.running import OutsideAnswer, RunningTurn
+from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import finish_from_json, has_result, step_blocks, step_result
 
 
@@ -73,16 +74,16 @@ async def restore(turn: RunningTurn) -> Completed | None:
     stored = await read_journal(turn.parts.store, turn.record)
     chunks = [cast("Chunk", json.loads(body)) for body in stored.bodies]
     turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies, stored.events)
-    turn.ledger = await read_ledger(turn.parts.store, turn.record)
+    turn.past.ledger = await read_ledger(turn.parts.store, turn.record)
     for event in stored.in_order():
         if event.kind in ("chunk", "hidden"):
-            turn.fold.apply(event.body)
+            turn.reply.fold.apply(event.body)
         elif event.kind == "answer":
             turn.take_answer(msgspec.convert(event.body, OutsideAnswer))
-    turn.progress = _progress(turn, chunks)
+    turn.past.progress = _progress(turn, chunks)
     position = read_position(chunks)
     turn.started = position.started
-    turn.interrupted = position.step_open
+    turn.past.step_open = position.step_open
     ended = position.steps_begun - (1 if position.step_open else 0)
     turn.step_number = max(ended, 0)
     _restore_steps(turn, stored, ended)
@@ -108,7 +109,7 @@ async def judge_attempts(turn: RunningTurn) -> Spent | None:
     first = record.attempt == 0
     if not first:
         keep_record(turn)
-    incident = verdict.begun(parts.boot, turn.progress, first=first)
+    incident = verdict.begun(parts.boot, turn.past.progress, first=first)
     turn.record = msgspec.structs.replace(record, incident=incident)
     return None
 
@@ -116,28 +117,28 @@ async def judge_attempts(turn: RunningTurn) -> Spent | None:
 def _found(turn: RunningTurn) -> Remains:
     running: list[str] = []
     settled: set[str] = set()
-    for part in tool_parts(turn.fold.message):
+    for part in tool_parts(turn.reply.fold.message):
         place = tool_place(tool_name(part), part["toolCallId"])
-        claimed = turn.ledger.get(part["toolCallId"])
+        claimed = turn.past.ledger.get(part["toolCallId"])
         if has_result(part):
             settled.add(place)
         elif claimed is not None and not claimed.settled:
             running.append(place)
-    return Remains(progress=turn.progress, running=running, settled=frozenset(settled))
+    return Remains(progress=turn.past.progress, running=running, settled=frozenset(settled))
 
 
 def _progress(turn: RunningTurn, chunks: Sequence[Chunk]) -> int:
-    return progress_of(chunks, sum(row.settled for row in turn.ledger.values()))
+    return progress_of(chunks, sum(row.settled for row in turn.past.ledger.values()))
 
 
 def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None:
     finishes = {
         cast("int", body["stepNumber"]): finish_from_json(body) for body in stored.of_kind("model")
     }
-    blocks = step_blocks(turn.fold.message["parts"])[turn.earlier_steps :]
+    blocks = step_blocks(turn.reply.fold.message["parts"])[turn.reply.earlier_steps :]
     for number, block in enumerate(blocks[:ended]):
         turn.steps.append(step_result(number, block, finishes.get(number, CUT)))
-    turn.interrupted_finish = finishes.get(ended, CUT)
+    turn.past.finish = finishes.get(ended, CUT)
 
 
 MAY_GO_ON: frozenset[str] = frozenset({"stop", "tool-calls", "other"})
@@ -160,25 +161,25 @@ def stop_reason_of(finish_reason: str, *, capped: bool = False) -> StopReason:
 
 def open_tool_calls(turn: RunningTurn) -> list[dict[str, Any]]:
     """Tool parts of the interrupted step, in the model's order."""
-    block = step_blocks(turn.fold.message["parts"])[-1]
+    block = turn.reply.last_step()
     return [part for part in block if "toolCallId" in part]
 
 
 def reopen(turn: RunningTurn) -> None:
     """The model stalled: the step it was in is open, and the next attempt goes on with it."""
     chunks: list[Chunk] = [json.loads(body) for body in turn.log.bodies]
-    turn.progress = _progress(turn, chunks)
+    turn.past.progress = _progress(turn, chunks)
     position = read_position(chunks)
-    turn.interrupted = position.step_open
-    turn.interrupted_finish = None
+    turn.past.step_open = position.step_open
+    turn.past.finish = None
 
 
 async def close_open_parts(turn: RunningTurn) -> None:
     """Reasoning is closed; a text that is the step's last part stays open, so that it can go on."""
-    parts = turn.fold.message["parts"]
-    open_parts = turn.fold.open_parts()
+    parts = turn.reply.fold.message["parts"]
+    open_parts = turn.reply.fold.open_parts()
     for part in open_parts:
         if part.kind == "text" and parts[-1].get("type") == "text" and part is open_parts[-1]:
-            turn.open_text = part.id
+            turn.past.open_text = part.id
         elif part.kind in ("text", "reasoning"):
             await turn.emit({"type": f"{part.kind}-end", "id": part.id})

@@ -7,10 +7,8 @@ clients.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -20,112 +18,61 @@ from thinkwell.core.user_code import contained
 from thinkwell.hooks.contexts import ChunkContext, MessageContext, StepResult, facts_of
 from thinkwell.hooks.read_only import ReadOnlyDict
 from thinkwell.journal.bodies import Body
-from thinkwell.journal.ledger import LedgerRow
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk, opened_call
-from thinkwell.messages.fold import Fold
-from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
-from thinkwell.models.base import Finish
-from thinkwell.session.rows import Appended
-from thinkwell.tools.tool import Tool
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.growth import Calls, GrowingReply, OutsideAnswer, Past, Places
 from thinkwell.turn.run.request_record import RequestRecord
 from thinkwell.turn.run.settings import TurnSettings
-from thinkwell.turn.run.step_result import has_result, step_blocks, step_messages
-
-
-class OutsideAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a client or a person said about a call of the turn that runs. Stored format."""
-
-    part: dict[str, Any]
-    """The call as it is now."""
-    stop_reason: Literal["approval", "client_tool"]
-    auto_continue: bool
-    client_tools: tuple[dict[str, Any], ...] | None = None
-
+from thinkwell.turn.run.step_result import step_messages
 
 current_turn: ContextVar[RunningTurn | None] = ContextVar("current_turn", default=None)
 """The turn inside which the current code runs, if any."""
 
 
 class RunningTurn:
-    """One turn while it holds the slot."""
+    """One turn while it holds the slot: what was asked, what holds for it, and what grows."""
 
-    answered: Literal["approval", "client_tool"] | None = None
-    """A call of the last step was answered from outside: its continuation goes on."""
-    continuation_owed = False
-    """A client asked to go on once every open call of this answer has its result."""
-    claimed: frozenset[str] = frozenset()
-    """Ids of calls whose tool was started in this attempt."""
-    written: Sequence[Appended] = ()
-    """What the last transaction of the turn added to the tree."""
-    tools: Mapping[str, Tool] = MappingProxyType({})
-    """All tools of the turn, once it is assembled."""
-    progress = 0
-    """How far it was when its attempt began, as the budget counts it."""
-    places: tuple[str, ...] = ()
-    """Where the turn is, as far as it keeps a record of it (`places.py`)."""
-    written_places: tuple[str, ...] = ()
-    """What of that its row says."""
-    open_text: str | None = None
-    """A text part left open by a crash, which the next text goes on with."""
     input_applied = False
     """Whether its input has joined the tree."""
+    started = False
+    """Whether the `start` chunk is in the journal."""
+    step_number = 0
+    """The step that runs, or comes next."""
+    output_tries = 0
+    """How often a structured output was refused."""
     lost = False
     """Its attempt is left behind: whatever still comes of it is too late for the answer."""
-    forgotten = False
-    """What was answered could not be stored and was dropped."""
-    stored = False
-    """The settling transaction has written the answer: from then on answers go to the row."""
-
-    earlier_bytes: int = 0
-    """How large the answer is that a continuation goes on with."""
+    active = True
+    """False once the slot is free: from then on, code started here may wait for other turns."""
 
     def __init__(self, handle: TurnHandle, parts: Parts) -> None:
         record = handle.record
         if record.message_id is None:
             raise ValueError("a running turn has a message id")
+        # What was asked
         self.handle = handle
-        """What was asked, and whoever waits for it."""
-        self.parts = parts
         self.signal: AbortSignal = handle.controller.signal
+        self.message_id = record.message_id
+        # What holds
+        self.parts = parts
         self.settings = TurnSettings(limits=parts.limits)
         """How this turn runs; the real ones come with assembly."""
-        self.active = True
-        """False once the slot is free: from then on, code started here may wait for other turns."""
-        self.message_id = record.message_id
+        # What grows
+        self.reply = GrowingReply(
+            record.message_id, parent=record.branch_from, known=not record.continuation
+        )
         self.log = TurnLog(parts.owner, record.request_id)
         self.requests = RequestRecord()
         """What its model requests were made of, for the journal."""
-        self.fold = Fold(self.empty_reply())
-        self.reply_parent: str | None = record.branch_from
-        """The message the answer is stored under."""
-        self.newest_at_start = 0
-        """The newest message when the turn began: later ones were added while it ran."""
-        self.started = False
-        """Whether the `start` chunk is in the journal."""
         self.steps: list[StepResult] = []
-        self.step_number = 0
-        self.earlier_steps = 0
-        """Steps of earlier turns in the answer that a continuation goes on with."""
-        self.output_tries = 0
-        """How often a structured output was refused."""
-        self.authorization: Any = True
-        """What `authorize_turn` said."""
-        self.interrupted = False
-        """Whether a crash left the step `step_number` open."""
-        self.ledger: Mapping[str, LedgerRow] = {}
-        """What earlier attempts recorded of tool calls, by call id."""
-        self.running_calls: set[str] = set()
-        """Calls of this attempt that run, or have a result on its way to the ledger."""
-        self.reply_known = not record.continuation
-        """Whether `fold` holds the whole answer: a continuation has to read it first."""
-        self.interrupted_finish: Finish | None = None
-        """How the interrupted step's model call had ended, as far as the journal knows."""
+        self.past = Past()
+        self.calls = Calls()
+        self.places = Places()
 
     @property
     def record(self) -> TurnRecord:
@@ -136,32 +83,19 @@ class RunningTurn:
     def record(self, record: TurnRecord) -> None:
         self.handle.record = record
 
-    def empty_reply(self) -> UIMessage:
-        """The answer before its first chunk."""
-        return {"id": self.message_id, "role": "assistant", "parts": []}
-
     def forget_reply(self) -> None:
         """Drop what was answered: it cannot be stored. A stored beginning stays as it is."""
-        self.fold = Fold(self.empty_reply())
-        self.reply_known = not self.record.continuation
-        self.forgotten = True
+        self.reply.forget(known=not self.record.continuation)
 
     def not_stored(self) -> None:
         """The settling transaction failed: nothing of it is there."""
-        self.stored = self.log.packed = False
+        self.reply.stored = self.log.packed = False
 
     def take_answer(self, answer: OutsideAnswer) -> None:
         """An answer from outside for a call of this turn."""
-        self.fold.replace_call(answer.part)
-        self.answered = answer.stop_reason
-        self.continuation_owed = self.continuation_owed or answer.auto_continue
+        self.reply.take(answer)
         if answer.client_tools is not None:
             self.record = msgspec.structs.replace(self.record, client_tools=answer.client_tools)
-
-    def take_repaired(self, message: UIMessage) -> None:
-        """The stored answer that this continuation goes on with was repaired."""
-        for part in tool_parts(message):
-            self.fold.replace_call(part)
 
     @property
     def usage(self) -> Usage:
@@ -174,19 +108,7 @@ class RunningTurn:
 
     def begun_step(self) -> tuple[ModelMessage, ...]:
         """What the model had said in a step that was cut: it is asked to go on from there."""
-        if not self.interrupted:
-            return ()
-        return step_messages(step_blocks(self.fold.message["parts"])[-1])
-
-    def waiting_calls(self) -> set[str]:
-        """States of calls in the last step that wait for a person or a client."""
-        block = step_blocks(self.fold.message["parts"])[-1]
-        return {str(part["state"]) for part in block if is_tool_part(part) and not has_result(part)}
-
-    def own_parts(self) -> list[Part]:
-        """The parts of this turn's steps, without those of earlier turns in the same answer."""
-        blocks = step_blocks(self.fold.message["parts"])[self.earlier_steps :]
-        return [part for block in blocks for part in block]
+        return step_messages(self.reply.last_step()) if self.past.step_open else ()
 
     def steered(self) -> bool:
         """Whether a steering input waits for this turn to make room (DESIGN §8.8)."""
@@ -250,7 +172,7 @@ class RunningTurn:
         if hidden:
             chunk = {**chunk, "hidden": True}
         body = json.dumps(chunk)  # first: what cannot be encoded joins neither message nor log
-        self.fold.apply(chunk)
+        self.reply.fold.apply(chunk)
         if hidden:
             self.log.append_event("hidden", body)  # stored, never told
         else:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ from thinkwell.hooks.reading import as_list
 from thinkwell.tools.output import Output
 from thinkwell.tools.repair import RepairToolCall
 from thinkwell.tools.stopping import StopCondition
+from thinkwell.tools.tool import Tool
 
 if TYPE_CHECKING:
     from thinkwell.turn.parts import AgentFace
@@ -118,6 +120,10 @@ class TurnSettings(msgspec.Struct, frozen=True, kw_only=True):
     transforms: tuple[Transform, ...] = ()
     telemetry: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
     tool_execution: Literal["parallel", "sequential"] = "parallel"
+    tools: Mapping[str, Tool] = MappingProxyType({})
+    """All its static tools; those of scopes join in every step."""
+    authorization: Any = True
+    """What `authorize_turn` said."""
 
 
 def settings_of(agent: AgentFace, config: TurnConfig) -> TurnSettings:

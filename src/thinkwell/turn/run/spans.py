@@ -50,7 +50,7 @@ def _turn_span(turn: RunningTurn, prompt: Prompt) -> Generator[None]:
     with traced(turn.parts.hooks, context):
         yield
         context.end_facts = {"thinkwell.steps": len(turn.steps), **_usage(turn.usage)}
-        context.output = text_of(turn.fold.message)
+        context.output = text_of(turn.reply.fold.message)
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def _tool_span(turn: RunningTurn, call: PendingCall) -> Generator[None]:
     context = _context(turn, "tool", facts, call.input)
     with traced(turn.parts.hooks, context):
         yield
-        part = turn.fold.tool_call(call.call_id) or {}
+        part = turn.reply.fold.tool_call(call.call_id) or {}
         context.end_facts = {"thinkwell.tool.state": part.get("state")}
         context.output = part.get("output", part.get("errorText"))
 

@@ -37,7 +37,7 @@ from thinkwell.turn.run.resume import (
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.spans import step_span
 from thinkwell.turn.run.step import Step, prepare_step, step_tools
-from thinkwell.turn.run.step_result import finish_to_json, step_blocks, step_messages, step_result
+from thinkwell.turn.run.step_result import finish_to_json, step_messages, step_result
 from thinkwell.turn.run.tool_calls import run_tool_calls
 
 
@@ -99,7 +99,7 @@ async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
     turn.parts.commits.note(turn.log)
     await run_tool_calls(turn, step, reply.calls, finish.reason)
     await turn.emit({"type": "finish-step"})
-    block = step_blocks(turn.fold.message["parts"])[-1]
+    block = turn.reply.last_step()
     turn.steps.append(step_result(step.number, json.loads(json.dumps(block)), finish))
     turn.step_number += 1
     await _call_on_step_finish(turn, step, finish)
@@ -111,11 +111,11 @@ async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
 
 
 async def _decide(turn: RunningTurn, finish: Finish, *, called: bool) -> Next:
-    waiting = turn.waiting_calls()
+    waiting = turn.reply.waiting_calls()
     if waiting:
         return Final("client_tool" if waiting == {"input-available"} else "approval")
-    if turn.answered is not None:
-        return Final(turn.answered)
+    if turn.reply.answered is not None:
+        return Final(turn.reply.answered)
     following = decide_next(finish, called=called)
     return await _may_continue(turn) if isinstance(following, Continue) else following
 
@@ -199,15 +199,16 @@ async def _call_on_step_finish(turn: RunningTurn, step: Step, finish: Finish) ->
 async def _finish_interrupted_step(
     turn: RunningTurn, prompt: Prompt, conversation: Conversation
 ) -> Next:
-    if not turn.interrupted:
+    if not turn.past.step_open:
         return await _after_last_step(turn)
     await close_open_parts(turn)
     parts = open_tool_calls(turn)
-    if not parts and turn.interrupted_finish in (None, CUT):
+    if not parts and turn.past.finish in (None, CUT):
         return Continue()  # the model goes on in this step: `begun_step`
     await close_open_text(turn)
-    turn.interrupted = False
-    calls = [PendingCall.from_part(part, turn.ledger.get(part["toolCallId"])) for part in parts]
+    turn.past.step_open = False
+    ledger = turn.past.ledger
+    calls = [PendingCall.from_part(part, ledger.get(part["toolCallId"])) for part in parts]
     step = Step(
         number=turn.step_number,
         model=prompt.model,
@@ -215,7 +216,7 @@ async def _finish_interrupted_step(
         tools=step_tools(turn, prompt),
         runtime_context=conversation.runtime_context,
     )
-    reply = StepReply(finish=turn.interrupted_finish or CUT, calls=calls)
+    reply = StepReply(finish=turn.past.finish or CUT, calls=calls)
     following = await finish_step(turn, step, reply)
     _add_step(turn, conversation, turn.steps[-1])
     return following

@@ -157,11 +157,11 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
         turn.parts.commits.note(turn.log)
         told = noted = True
         if call.approved:
-            await turn.parts.session.update(tx, turn.fold.message)
+            await turn.parts.session.update(tx, turn.reply.fold.message)
 
     await turn.parts.commits.insist(turn.parts.owner, store)
     if call.approved and not turn.lost:
-        turn.handle.tell(Updated(turn.fold.message))
+        turn.handle.tell(Updated(turn.reply.fold.message))
 
 
 async def _redact(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> Settled:
@@ -250,7 +250,7 @@ def _json(value: Any) -> Any:
 
 async def run_approved_calls(turn: RunningTurn, prompt: Prompt) -> Prompt:
     """Run what was allowed; the prompt then holds the results."""
-    parts = approved_calls(turn.fold.message)
+    parts = approved_calls(turn.reply.fold.message)
     if not parts:
         return prompt
     step = Step(
@@ -261,7 +261,7 @@ async def run_approved_calls(turn: RunningTurn, prompt: Prompt) -> Prompt:
         runtime_context=prompt.config.runtime_context,
     )
     calls = [
-        PendingCall.from_part(part, turn.ledger.get(part["toolCallId"]), approved=True)
+        PendingCall.from_part(part, turn.past.ledger.get(part["toolCallId"]), approved=True)
         for part in parts
     ]
     await turn.start_stream()

@@ -26,5 +26,5 @@ def tool_context(
         idempotency_key=idempotency_key,
         runtime_context=step.runtime_context,
         principal=turn.record.principal,
-        authorization=turn.authorization,
+        authorization=turn.settings.authorization,
     )

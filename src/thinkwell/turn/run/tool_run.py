@@ -62,21 +62,21 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
         idempotency_key=_key(turn, call, ready),
         step=step.number,
     )
-    turn.running_calls.add(call.call_id)
+    turn.calls.running.add(call.call_id)
     try:
         note_claim(turn, claim)
         await parts.commits.insist(
             parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
         )
-        turn.claimed |= {call.call_id}
+        turn.calls.claimed.add(call.call_id)
         crash_here("c7")
         settled = await _run(turn, step, call, ready, key=claim.idempotency_key)
         crash_here("c8")
     except BaseException:
-        turn.running_calls.discard(call.call_id)
+        turn.calls.running.discard(call.call_id)
         raise
     if settled.open:  # nobody knows what comes of it
-        turn.running_calls.discard(call.call_id)
+        turn.calls.running.discard(call.call_id)
     return settled
 
 
@@ -247,7 +247,7 @@ def _key(turn: RunningTurn, call: PendingCall, ready: Ready) -> str:
     if call.ledger is not None:
         return call.ledger.idempotency_key
     occurrence = 1
-    for part in tool_parts(turn.fold.message):
+    for part in tool_parts(turn.reply.fold.message):
         if part["toolCallId"] == call.call_id:
             break
         if tool_name(part) == call.tool_name and part.get("input") == call.input:
