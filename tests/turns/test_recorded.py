@@ -139,6 +139,19 @@ class TestEveryRequestComesBack:
             attempts = [e for e in await events_of(again, "q2") if isinstance(e, AttemptBegun)]
             assert [attempt.attempt for attempt in attempts] == [1, 2]
 
+    async def test_of_both_attempts_of_a_turn_whose_model_fell_silent(self):
+        class Patient(Clerk, name="clerk"):
+            def before_turn(self, ctx: Any) -> TurnConfig:
+                return TurnConfig(stall_timeout=0.05 if ctx.attempt == 0 else 0)
+
+        store = SqliteStore(":memory:")
+        async with running(Patient, [text("Half an"), pause()], " answer", store=store) as stage:
+            await asked(stage, "hi", "q1")
+            assert await requests_of(store, "q1") == stage.model.requests
+            kinds = (AttemptBegun, ModelAsked, ModelFailed, ModelEnded)
+            told = [type(e) for e in await events_of(store, "q1") if isinstance(e, kinds)]
+        assert told == [*kinds[:3], AttemptBegun, ModelAsked, ModelEnded]
+
     async def test_of_a_continuation_although_its_answer_has_grown_since(self):
         class Careful(Clerk, name="clerk"):
             @tool(needs_approval=True)

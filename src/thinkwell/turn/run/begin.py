@@ -33,6 +33,7 @@ from thinkwell.turn.end.ending import (
     StalledError,
 )
 from thinkwell.turn.run.interrupt import interruptible
+from thinkwell.turn.run.journal_events import note_failure
 from thinkwell.turn.run.places import keep_record
 from thinkwell.turn.run.resume import judge_attempts, reopen, restore
 from thinkwell.turn.run.running import RunningTurn, call_on_message
@@ -86,6 +87,8 @@ async def begin_again(turn: RunningTurn, stall: StalledError) -> None:
         timeout_ms=None if stall.seconds is None else stall.seconds * 1000,
         reason=str(stall),
     )
+    if stall.seconds is not None:  # a connection that was lost is written down where it failed
+        note_failure(turn, turn.step_number, stall)
     turn.parts.audience.recovering(turn.record.request_id)
     await turn.parts.commits.flush()
     reopen(turn)
