@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.turns.support import Log, LoggingStore
 from thinkwell.core.bus import Event
 from thinkwell.core.limits import Limits
 from thinkwell.host.client import AgentAddress
@@ -96,13 +97,17 @@ async def serving(
     hours: Hours | None = None,
     limits: Limits | None = None,
     idle_timeout: float = 300.0,
+    suspends: bool = False,
 ) -> AsyncIterator[Stage]:
-    """A host that serves these classes."""
+    """A host that serves these classes.
+
+    With `suspends` the store gives way to other tasks wherever a store may.
+    """
     hours = hours or Hours()
-    opened = SqliteStore(":memory:") if store is None else store
+    inner = SqliteStore(store or ":memory:") if store is None or isinstance(store, Path) else store
     host = Host(
         classes,
-        SqliteStore(opened) if isinstance(opened, Path) else opened,
+        LoggingStore(inner, Log(), suspends=True) if suspends else inner,
         clock=hours,
         sleep=hours.sleep,
         alarm=hours.sleep,

@@ -72,7 +72,8 @@ async def test_what_cannot_run_is_refused_and_says_what_to_write(name: str, said
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"payload": {1, 2}}, "no JSON data"),
+        ({"payload": {1, 2}}, "which JSON cannot hold"),
+        ({"payload": "x" * 1_000_001}, "it has 1,000,003 bytes"),
         ({"payload": {3: 4}}, "JSON keys are strings"),
         ({"due": datetime(2030, 1, 1)}, "has no time zone"),  # noqa: DTZ001
         ({"due": 5, "delay": 5}, "due= and delay="),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar
 
+import pytest
+
 from tests.jobs.support import Stage, serving
 from thinkwell import Think
 from thinkwell.agent.agent import Agent
@@ -43,10 +45,12 @@ async def enqueue_later(agent: Any, count: int, name: str = "step") -> None:
         await agent.jobs.enqueue(name, delay=10)
 
 
-async def test_no_more_run_at_once_than_the_limits_allow():
+@pytest.mark.parametrize("suspends", [False, True])
+async def test_no_more_run_at_once_than_the_limits_allow(suspends: bool):
     Counting.most = Counting.at_once = 0
     Counting.gate = asyncio.Event()
-    async with serving(Counting, limits=Limits(jobs=5, jobs_per_agent=2)) as stage:
+    limits = Limits(jobs=5, jobs_per_agent=2)
+    async with serving(Counting, limits=limits, suspends=suspends) as stage:
         agents = [await stage.agent(Counting, name) for name in "abcd"]
         for agent in agents:
             await enqueue_later(agent, 20)
@@ -71,9 +75,10 @@ async def test_an_agent_with_many_due_jobs_does_not_keep_another_waiting():
         assert last < 50
 
 
-async def test_more_agents_than_are_served_at_once_all_get_their_turn():
+@pytest.mark.parametrize("suspends", [False, True])
+async def test_more_agents_than_are_served_at_once_all_get_their_turn(suspends: bool):
     Counting.gate = open_gate()
-    async with serving(Counting) as stage:
+    async with serving(Counting, suspends=suspends) as stage:
         for number in range(300):
             await enqueue_later(await stage.agent(Counting, f"n{number}"), 1)
         stage.hours.move(10)

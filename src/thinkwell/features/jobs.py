@@ -37,6 +37,8 @@ from thinkwell.session.session import Write
 from thinkwell.store.base import Reader, Transaction
 
 T = TypeVar("T")
+LARGEST = 1_000_000
+"""Bytes of a payload or a stash as JSON: it is written while everybody waits."""
 NewDue = Callable[[str, float], None]
 """Told, after the commit, whose job waits and when it is due. Contract: returns at once."""
 
@@ -226,19 +228,27 @@ class Jobs:
 
 def _payload(name: str, payload: Any) -> Any:
     try:
-        return json.to_jsonable(payload)
+        return _checked(payload)
     except ValueError as error:
         raise JobError(
-            f"The payload of {name!r} is no JSON data: {error}. Enqueue what JSON can hold, for "
+            f"The payload of {name!r} cannot be stored: {error}. Enqueue what JSON can hold, for "
             f"example an id: `enqueue({name!r}, {{'id': 7}})`."
         ) from error
 
 
 def _stash(name: str, value: Any) -> Any:
     try:
-        return json.to_jsonable(value)
+        return _checked(value)
     except ValueError as error:
-        raise JobError(f"What {name!r} stashes is no JSON data: {error}.") from error
+        raise JobError(f"What {name!r} stashes cannot be stored: {error}.") from error
+
+
+def _checked(value: Any) -> Any:
+    plain = json.to_jsonable(value)
+    size = len(json.dump_bytes(plain))
+    if size > LARGEST:
+        raise ValueError(f"it has {size:,} bytes, and a row of a job holds {LARGEST:,}")
+    return plain
 
 
 def _due_at(now: float, due: datetime | float | None, delay: float | None) -> float:
