@@ -13,8 +13,8 @@ from rich.console import Console
 
 from tests.cli.emulator import Emulator
 from thinkwell.cli.cards import Card
-from thinkwell.cli.growing import GrowingText, Painter, split_blocks
 from thinkwell.cli.region import Region
+from thinkwell.cli.reply_items import GrowingText, Painter, split_blocks
 from thinkwell.cli.terminal import TerminalScreen
 from thinkwell.models.demo_texts import FORMATS, STORY
 

@@ -11,7 +11,7 @@ from tests.crash.scenario import AGENT, crash
 from thinkwell.journal.events import AttemptBegun, CallClaimed, read_events
 from thinkwell.journal.turns import find_turn
 from thinkwell.store.sqlite import SqliteStore
-from thinkwell.turn.recorded import journal_of, recorded_requests
+from thinkwell.turn.recorded_requests import journal_of, recorded_requests
 
 pytestmark = pytest.mark.crash
 

@@ -36,7 +36,7 @@ from thinkwell.models.base import ModelRequest
 from thinkwell.store.base import Store
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import call, error, pause, reasoning, text
-from thinkwell.turn.recorded import journal_of, recorded_requests
+from thinkwell.turn.recorded_requests import journal_of, recorded_requests
 from thinkwell.turn.run import journal_events
 from thinkwell.turn.run.request_record import REDACTED
 

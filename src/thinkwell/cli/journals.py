@@ -24,7 +24,7 @@ from thinkwell.journal.events import (
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.base import Params, Row
 from thinkwell.store.read_only import ReadOnlySqlite
-from thinkwell.turn.recorded import journal_of, recorded_requests
+from thinkwell.turn.recorded_requests import journal_of, recorded_requests
 
 
 class _Beside:

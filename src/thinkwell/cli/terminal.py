@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from thinkwell.cli.cards import Card, Cards
-from thinkwell.cli.growing import CardItem, FixedLines, GrowingText, Painter
 from thinkwell.cli.region import Region
+from thinkwell.cli.reply_items import CardItem, FixedLines, GrowingText, Painter
 from thinkwell.cli.screen import Chunk
 from thinkwell.messages.message import Part, UIMessage, is_tool_part, text_of
 

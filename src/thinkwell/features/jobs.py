@@ -32,7 +32,7 @@ from thinkwell.journal.jobs import (
     revive_job,
     stash_job,
 )
-from thinkwell.journal.together import Together, open_block
+from thinkwell.journal.joined_writes import Together, open_block
 from thinkwell.session.session import Write
 from thinkwell.store.base import Reader, Transaction
 

@@ -25,7 +25,7 @@ from thinkwell.hooks.feature import Feature, Kit, Unwoken, Without
 from thinkwell.hooks.jobs import JobHandlers
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.routes import Route, check_route
-from thinkwell.journal.together import Together
+from thinkwell.journal.joined_writes import Together
 from thinkwell.tools.tool import Tool, as_tool
 
 log = logging.getLogger("thinkwell.features")

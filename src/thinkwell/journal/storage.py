@@ -12,7 +12,7 @@ from typing import Any
 
 from thinkwell.core import json
 from thinkwell.journal.group_commit import GroupCommit
-from thinkwell.journal.together import as_one_commit, write_soon
+from thinkwell.journal.joined_writes import as_one_commit, write_soon
 from thinkwell.journal.turn_log import Owner
 from thinkwell.store.base import Store, Transaction
 

@@ -28,10 +28,10 @@ from thinkwell.server.asgi import AsgiCall, header_pairs, local_path
 from thinkwell.server.edge import Edge, address_of, agent_request
 from thinkwell.server.guests import Guest
 from thinkwell.server.own_pages import serve_own
-from thinkwell.server.patience import patient
 from thinkwell.server.quota import refuse_message, refuse_name, refuse_new_agent
 from thinkwell.server.responses import text_response
 from thinkwell.server.routing import AgentRoute, NotOurs, RouteMatch, UnknownChild, UnknownClass
+from thinkwell.server.slow_readers import patient
 from thinkwell.server.streamed_answer import StreamedAnswer
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
 

@@ -18,7 +18,7 @@ from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.hooks.seats import Offered
 from thinkwell.journal.group_commit import GroupCommit
-from thinkwell.journal.together import Together
+from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import UIMessage
 from thinkwell.models.base import Model

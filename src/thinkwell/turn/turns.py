@@ -27,8 +27,8 @@ from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.tail import Chunks, Ended, EndedTurn, TailEvent, Updated, read_tail
-from thinkwell.journal.together import Together
 from thinkwell.journal.turns import (
     TurnRecord,
     find_turn,

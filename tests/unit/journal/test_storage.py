@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from tests.unit.journal.conftest import Bench
+from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.storage import LARGEST_VALUE, Storage
-from thinkwell.journal.together import Together
 from thinkwell.journal.turn_log import Owner
 
 

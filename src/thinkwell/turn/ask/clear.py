@@ -7,7 +7,7 @@ that runs meanwhile has lost its row: nothing it writes afterwards is stored.
 
 from __future__ import annotations
 
-from thinkwell.journal.together import Together
+from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.store.base import Transaction
 from thinkwell.turn.end.end_turn import end_older
