@@ -50,6 +50,8 @@ class RunningTurn:
     active = True
     """False once the slot is free: from then on, code started here may wait for other turns."""
 
+    _facts: tuple[TurnRecord, dict[str, Any]] | None = None
+
     def __init__(self, handle: TurnHandle, parts: Parts) -> None:
         record = handle.record
         if record.message_id is None:
@@ -103,8 +105,11 @@ class RunningTurn:
         return sum((step.usage for step in self.steps), start=Usage())
 
     def hook_fields(self) -> dict[str, Any]:
-        """What every hook context carries."""
-        return facts_of(self.record, self.parts.agent_ref, self.signal)
+        """What every hook context carries; made once per version of the record."""
+        record = self.record  # every delta asks: to make them anew would be a tenth of its cost
+        if self._facts is None or self._facts[0] is not record:
+            self._facts = record, facts_of(record, self.parts.agent_ref, self.signal)
+        return self._facts[1]
 
     def begun_step(self) -> tuple[ModelMessage, ...]:
         """What the model had said in a step that was cut: it is asked to go on from there."""
