@@ -190,13 +190,14 @@ async def test_an_agent_whose_start_fails_is_tried_again_and_keeps_nobody_waitin
 
 async def test_a_damaged_row_ends_and_the_others_run(tmp_path: Path):
     import sqlite3
+    from contextlib import closing
 
     store, hours = tmp_path / "jobs.db", Hours()
     async with serving(Worker, store=store, hours=hours) as stage:
         agent = await stage.agent(Worker)
         broken = await agent.jobs.enqueue("fail", delay=10)
         await agent.jobs.enqueue("fail", delay=11)
-    with sqlite3.connect(store) as link:
+    with closing(sqlite3.connect(store)) as link, link:
         link.execute("UPDATE jobs SET payload = '{broken' WHERE id = ?", (broken.id,))
     link.close()
     hours.move(20)
@@ -204,7 +205,7 @@ async def test_a_damaged_row_ends_and_the_others_run(tmp_path: Path):
         await stage.until("job:finished")
         agent = await stage.agent(Worker)
         assert [job.status for job in await agent.jobs.list()] == ["done"]
-    with sqlite3.connect(store) as link:
+    with closing(sqlite3.connect(store)) as link, link:
         rows = link.execute("SELECT status FROM jobs WHERE id = ?", (broken.id,)).fetchall()
     link.close()
     assert rows == [("failed",)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,7 @@ class TestToolHooks:
             await client.ask("hi")
             await client.until_end()
             seen = f"{client.frames} {stage.model.requests} {await stage.messages()}"
-        dump = "".join(sqlite3.connect(file).iterdump())
+        with closing(sqlite3.connect(file)) as link:
+            dump = "".join(link.iterdump())
         assert ("secret 42" in seen, "call-1" in seen) == (False, True)
         assert ("secret 42" in dump, "call-1" in dump) == (False, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ async def test_a_row_that_cannot_be_decoded_ends_alone(file: Path, column: str):
         await untyped(stage)._turns.wait_until_idle()
         assert text_of(await stage.answer()) == "fine"
         assert (await stage.agent.run("again")).text == "later"
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         row = connection.execute("SELECT status, client_error FROM turns WHERE id = 'bad'")
         assert row.fetchone() == ("error", UNREADABLE)
     connection.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -52,7 +53,7 @@ async def prepared(path, role: str, change) -> None:
     """A conversation of one turn, with one row changed by another program."""
     async with running(Plain, "one", store=SqliteStore(path)) as stage:
         await stage.agent.run("hi")
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         select = "SELECT seq, content FROM messages WHERE role = ?"
         seq, content = connection.execute(select, (role,)).fetchone()
         changed = change(json.loads(content))

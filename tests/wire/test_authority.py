@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +270,7 @@ async def test_who_may_answer(way: Any, tool_name: str, who: str, *, allowed: bo
 
 def decisions(path: Path) -> list[tuple[Any, ...]]:
     """What SQL says about who decided."""
-    with sqlite3.connect(path) as link:
+    with closing(sqlite3.connect(path)) as link, link:
         rows = link.execute("SELECT action, tool_name, principal, by_client FROM decisions")
         return [(a, t, p and {"id": json.loads(p)["id"]}, c) for a, t, p, c in rows]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ class Exhibit(Board, name="chat"):
 
 
 def agents_in(path: Path) -> list[str]:
-    with sqlite3.connect(path) as link:
+    with closing(sqlite3.connect(path)) as link, link:
         return [row[0] for row in link.execute("SELECT id FROM agents ORDER BY id")]
 
 
