@@ -194,7 +194,8 @@ def examine(store: str, *, as_json: bool) -> bool:
     path = find_database(store)
     with opened(store, current=False) as database:
         damages = database.quick_check()
-        outdated = database.version != database.newest_version
+        version = _version_of(database)
+        outdated = version != database.newest_version
         work = (
             {} if damages or outdated else database.fetch_all("count_work", {"deaths": DEATHS})[0]
         )
@@ -202,7 +203,7 @@ def examine(store: str, *, as_json: bool) -> bool:
             "database": str(path),
             "bytes": path.stat().st_size,
             "logBytes": _size_of(path.with_name(f"{path.name}-wal")),
-            "schemaVersion": database.version,
+            "schemaVersion": version,
             "newestVersion": database.newest_version,
             "damages": damages,
             "process": lock_holder(path),
@@ -214,7 +215,14 @@ def examine(store: str, *, as_json: bool) -> bool:
         printer.json(report)
     else:
         printer.report(report)
-    return not damages and database.version <= database.newest_version
+    return not damages and version is not None and version <= database.newest_version
+
+
+def _version_of(database: ReadOnlySqlite) -> int | None:
+    try:
+        return database.version
+    except ThinkwellError:  # the page that says it is damaged: the examination tells of that
+        return None
 
 
 def _find(store: str, turn: str, agent: str | None) -> dict[str, Any]:

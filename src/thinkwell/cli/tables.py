@@ -217,7 +217,9 @@ def size(count: int) -> str:
     return f"{amount / 1000:.1f} TB"
 
 
-def _version(version: int, newest: int) -> str:
+def _version(version: int | None, newest: int) -> str:
+    if version is None:
+        return "cannot be read"
     if version > newest:
         return f"version {version}, newer than this Thinkwell ({newest})"
     if version < newest:

@@ -34,7 +34,6 @@ class ReadOnlySqlite:
             )
         try:
             self._connection = _connect(path)
-            self.version = sqlite_schema_version(self._connection)
         except sqlite3.Error as error:
             raise StoreError(f"Cannot read {path}: {error}") from error
 
@@ -43,6 +42,14 @@ class ReadOnlySqlite:
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+
+    @property
+    def version(self) -> int:
+        """The schema version of the file. Raises `StoreError` if it cannot be read."""
+        try:
+            return sqlite_schema_version(self._connection)
+        except sqlite3.Error as error:
+            raise StoreError(f"Cannot read {self.path}: {error}") from error
 
     @property
     def newest_version(self) -> int:
