@@ -79,7 +79,7 @@ check: install
 	$(BIN)/lint-imports
 
 # The quick tests: what kills processes or drives a browser shows its worth in other ways.
-QUICK := tests/unit tests/contracts tests/turns tests/http tests/wire tests/cli
+QUICK := tests/unit tests/contracts tests/turns tests/http tests/wire tests/cli tests/features tests/jobs
 
 cover: install
 	$(BIN)/coverage erase

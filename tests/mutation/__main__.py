@@ -35,7 +35,10 @@ UNIT = "tests/unit"
 MESSAGES = f"{UNIT}/messages"
 TARGETS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     # module: (its pure functions, or none for all of it; the tests that must notice)
-    "thinkwell.turn.ask.policy": ((), [f"{UNIT}/turn/test_policy.py"]),
+    "thinkwell.turn.ask.policy": (
+        ["read_policy", "plan_intake", "_overlapping", "_same"],
+        [f"{UNIT}/turn/test_policy.py"],
+    ),
     "thinkwell.turn.run.steps": (["decide_next"], [f"{UNIT}/turn/test_resume.py"]),
     "thinkwell.turn.run.resume": (
         ["read_position", "stop_reason_of"],
