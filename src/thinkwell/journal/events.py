@@ -1,4 +1,4 @@
-"""What a journal holds beside chunks, as types: how a turn came to its answer.
+"""What a journal holds beside chunks, as types: how a turn came to its reply.
 
 Live rows and packed journals hold the same events: a kind, how many chunks stand before, and a JSON
 body. The bodies are stored formats: a field may be added with a default, nothing else changes.

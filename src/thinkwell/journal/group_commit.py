@@ -47,7 +47,7 @@ CAP = 256
 """Waiting chunks at which a turn must wait for the commit itself."""
 
 PROBE = " " * 32_768
-"""As large as a longish answer: fewer bytes may still fit on a disk that is as good as full."""
+"""As large as a longish reply: fewer bytes may still fit on a disk that is as good as full."""
 
 
 def _nothing() -> None:

@@ -3,7 +3,7 @@
 The first write that fails for lack of a working store makes it *failing*: new work is refused, what
 runs already waits. One task looks with growing pauses whether the store takes a write again; then
 those who wait try theirs. Only when the last of them is through is the store said to work: a write
-of a few bytes may succeed on a disk that is still too full for an answer.
+of a few bytes may succeed on a disk that is still too full for a reply.
 """
 
 from __future__ import annotations

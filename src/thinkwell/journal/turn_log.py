@@ -74,10 +74,10 @@ class TurnLog:
         self.events: list[LogEvent] = list(events)
         """Everything else so far, oldest first. Kept to the end, which packs it."""
         self.noted = sum(len(event.body) for event in self.events)
-        """Characters of the events that say how the answer came about."""
+        """Characters of the events that say how the reply came about."""
         hidden = (event for event in self.events if event.kind == "hidden")
         self.size = sum(map(len, self.bodies)) + sum(len(event.body) for event in hidden)
-        """Characters of all chunks, told or not: what the answer itself takes."""
+        """Characters of all chunks, told or not: what the reply itself takes."""
         self.written = len(self.bodies)
         """How many of them are durable."""
         self.events_written = len(self.events)

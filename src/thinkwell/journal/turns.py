@@ -47,7 +47,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     input_digest: str | None = None
     """What the input said, of a turn with an idempotency key: the key stands for nothing else."""
     branch_from: str | None = None
-    """The message the answer goes under: given for a regenerate, otherwise fixed when the turn
+    """The message the reply goes under: given for a regenerate, otherwise fixed when the turn
     starts.
     """
     function_input: bool = False
@@ -67,7 +67,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     metadata: dict[str, Any] | None = None
     message_id: str | None = None
-    """The answer's id, fixed when the turn starts."""
+    """The reply's id, fixed when the turn starts."""
     message_ids: tuple[str, ...] = ()
     """The user messages this turn answers, as its client named them."""
     attempt: int = 0
@@ -84,7 +84,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     hooks_owed: int = 0
     """How often the response hooks may still be tried; 0 when they have run."""
     continuation_owed: bool = False
-    """A client asked to go on once every open call of the answer has its result."""
+    """A client asked to go on once every open call of the reply has its result."""
     output: Any = None
     """The validated structured output."""
     created_at: float = 0.0
@@ -329,7 +329,7 @@ async def settle_turn(
 ) -> bool:
     """The one statement that ends a turn. False if it had ended already.
 
-    `key` is its agent, its id and the id of its answer, None for the one on its row; `waiting`:
+    `key` is its agent, its id and the id of its reply, None for the one on its row; `waiting`:
     only if it has not begun.
     """
     agent_id, request_id, message_id = key
@@ -363,18 +363,18 @@ async def request_cancel(tx: Transaction, agent_id: str, request_id: str, reason
 
 
 async def owe_continuation(tx: Transaction, agent_id: str, message_id: str) -> None:
-    """A client asked to go on with this answer once all its open calls have results."""
+    """A client asked to go on with this reply once all its open calls have results."""
     await tx.execute("owe_continuation", {"agent": agent_id, "message_id": message_id})
 
 
 async def answering_turn(reader: Reader, agent_id: str, message_id: str) -> TurnRecord | None:
-    """The newest turn that wrote this answer."""
+    """The newest turn that wrote this reply."""
     row = await reader.fetch_one("answering_turn", {"agent": agent_id, "message_id": message_id})
     return None if row is None else TurnRecord.from_row(row)
 
 
 async def turns_of_message(reader: Reader, agent_id: str, message_id: str) -> list[TurnRecord]:
-    """Every turn that wrote this answer, the first one first."""
+    """Every turn that wrote this reply, the first one first."""
     rows = await reader.fetch_all("turns_of_message", {"agent": agent_id, "message_id": message_id})
     return [TurnRecord.from_row(row) for row in rows]
 

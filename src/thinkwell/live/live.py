@@ -225,7 +225,7 @@ class Live:
             bodies = news(said.bodies) if record.continuation else dict(enumerate(said.bodies))
             watcher.send(*replay(record, bodies), end)
             if messages.last != record.message_id:
-                watcher.show(messages)  # it has kept this answer at its end, and put others behind
+                watcher.show(messages)  # it has kept this reply at its end, and put others behind
         self._offer_again(watcher)
 
     async def tell_again(self, watcher: Watcher, record: TurnRecord) -> None:
@@ -250,7 +250,7 @@ class Live:
     async def show_asker(self, request_id: str) -> None:
         """Show the transcript to the connection that asked for a turn.
 
-        Clients put an answer behind the last message they show; that may be a later question.
+        Clients put a reply behind the last message they show; that may be a later question.
         """
         asker = self._askers.get(request_id)
         if asker is not None:
@@ -311,7 +311,7 @@ class Live:
     ) -> None:
         """What is stored now to all; if it cannot be read, clients still hear the end.
 
-        Of a plain turn everybody who has followed it needs its answer only (DESIGN §8.19).
+        Of a plain turn everybody who has followed it needs its reply only (DESIGN §8.19).
         """
         try:
             transcript = await self._newest_transcript()
@@ -382,7 +382,7 @@ class Live:
     async def _inform(self, watcher: Watcher) -> None:
         """A client that joins a stream may have missed messages before it: first the transcript.
 
-        Otherwise it puts the answer behind the last message it knows, for good.
+        Otherwise it puts the reply behind the last message it knows, for good.
         """
         if watcher.uninformed:
             watcher.uninformed = False
@@ -396,7 +396,7 @@ class Live:
 
 
 def _is_plain(record: TurnRecord) -> bool:
-    """Whether it adds a question and its answer at the end, in that order, and nothing else."""
+    """Whether it adds a question and its reply at the end, in that order, and nothing else."""
     below_the_head = record.branch_from is None and not record.continuation
     return below_the_head and bool(record.input) and record.attempt == 0
 

@@ -21,7 +21,7 @@ class TurnInfo(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None
     stop_reason: str | None
     message_id: str | None
-    """The id of its answer, once it has begun."""
+    """The id of its reply, once it has begun."""
     idempotency_key: str | None
     metadata: dict[str, Any] | None
     usage: Usage

@@ -92,7 +92,7 @@ class Audience(Protocol):
         ...
 
     async def show_asker(self, request_id: str) -> None:
-        """A turn begins whose client may not show its question last, where the answer goes."""
+        """A turn begins whose client may not show its question last, where the reply goes."""
         ...
 
     def recovering(self, request_id: str) -> None:

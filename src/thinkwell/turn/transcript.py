@@ -50,7 +50,7 @@ async def encoded_transcript(
     *,
     keep: bool = False,
 ) -> Transcript:
-    """The stored messages, the answer that grows if one is given, and what waits in `line`.
+    """The stored messages, the reply that grows if one is given, and what waits in `line`.
 
     `keep`: somebody watches, so what is encoded now is kept for all.
     """
@@ -63,7 +63,7 @@ async def encoded_transcript(
     waiting = _waiting(kept, line, growing)
     behind = [text.encode() for text in waiting.values()]
     newest = kept.newest
-    if kept.last in waiting:  # a stored answer goes on growing
+    if kept.last in waiting:  # a stored reply goes on growing
         newest = newest[:-1]
 
     def since(version: int) -> PathEnd | None:

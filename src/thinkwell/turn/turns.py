@@ -308,7 +308,7 @@ class Turns:
             parts = self.parts
             more = await parts.offers.forget(parts.owner.agent_id, parts.limits.hook)
         stale = await run_to_the_end(self._next_generation(more))
-        # Ends go out before a clear: after it, a client would show an empty answer. Inside a turn
+        # Ends go out before a clear: after it, a client would show an empty reply. Inside a turn
         # nobody can wait for them: they come when this turn has left its slot.
         if stale and not is_inside_turn(self.parts.owner.agent_id):
             await asyncio.gather(*(handle.until_over() for handle in stale))
@@ -354,7 +354,7 @@ class Turns:
         return await find_turn(self.parts.store, self.parts.owner.agent_id, request_id)
 
     async def transcript(self, *, growing: bool = False, keep: bool = False) -> Transcript:
-        """What every client should show. With `growing`, the answer that streams now too."""
+        """What every client should show. With `growing`, the reply that streams now too."""
         now = self.running if growing else None
         return await encoded_transcript(self.parts.session, self._line(), now, keep=keep)
 

@@ -4,7 +4,7 @@ One transaction checks id and idempotency key, drops messages that are in the tr
 unsettled turn, and writes the row. Only after it has committed does anybody hear "accepted".
 
 Of a client's list only user messages are input; the rest are references by id (DESIGN §8.12). So
-whatever copy of an answer a client holds, its question goes below the head when it gets its slot,
+whatever copy of a reply a client holds, its question goes below the head when it gets its slot,
 unless it names a stored question to edit or to answer again.
 """
 
@@ -65,7 +65,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     client_tools: tuple[dict[str, Any], ...] | None = None
     """Tools the client declares; None keeps those of the turn before."""
     continues: str | None = None
-    """The stored answer to go on with, instead of an input."""
+    """The stored reply to go on with, instead of an input."""
     supersedes: tuple[TurnRecord, ...] = ()
     """Waiting turns whose place this one takes; their messages come first."""
     not_before: float | None = None
@@ -146,11 +146,11 @@ class Found(msgspec.Struct, frozen=True):
     """What the ids of a request stand for, as far as that was not known before."""
 
     known: set[str]
-    """Ids in the tree, in the input of an unsettled turn, or of an answer that still grows."""
+    """Ids in the tree, in the input of an unsettled turn, or of a reply that still grows."""
     waiting: Sequence[TurnRecord]
     """The unsettled turns, in order."""
     branch_from: str | None
-    """The known message under which another answer is wanted."""
+    """The known message under which another reply is wanted."""
 
 
 def _looks_up(request: TurnRequest) -> bool:
@@ -186,7 +186,7 @@ def _fresh(request: TurnRequest, found: Found, generation: int) -> tuple[UIMessa
 
 
 def _deleted(request: TurnRequest, found: Found) -> Iterable[str]:
-    """Of a client that has not heard of a clear yet, what stands before an unknown answer."""
+    """Of a client that has not heard of a clear yet, what stands before an unknown reply."""
     own = {message["id"] for message in request.messages}
     gone = {each for each in _unknown(request) if each not in own and each not in found.known}
     places = [place for place, each in enumerate(request.listed) if each in gone] if gone else []
@@ -204,7 +204,7 @@ class Edit(msgspec.Struct, frozen=True):
     messages: tuple[UIMessage, ...]
     """Its changed version; nothing if it is the same."""
     parent_id: str | None
-    """Where that goes; for the same question, where its new answer goes. None: below the head."""
+    """Where that goes; for the same question, where its new reply goes. None: below the head."""
 
 
 async def _asked_again(

@@ -1,8 +1,8 @@
-"""Going on with an answer whose calls a client has answered in its own copy (spec/01 §14.7).
+"""Going on with a reply whose calls a client has answered in its own copy (spec/01 §14.7).
 
-A client sends its whole list; the last message is its copy of the answer, with outputs and
+A client sends its whole list; the last message is its copy of the reply, with outputs and
 decisions in it. What is new there is applied like any answer from outside, and the turn goes on
-when no call waits any more. The rest of the copy is not believed: the stored answer counts.
+when no call waits any more. The rest of the copy is not believed: the stored reply counts.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ class WentOn(NamedTuple):
     """What came of a client's copy."""
 
     handle: TurnHandle | None
-    """The turn that goes on with the answer."""
+    """The turn that goes on with the reply."""
     stored: UIMessage | None = None
-    """The answer as it stands, if none does."""
+    """The reply as it stands, if none does."""
 
 
 async def go_on(turns: Turns, copy: UIMessage, asked: ChatRequest, asker: Asker) -> WentOn:
-    """Apply what is new in the client's copy of an answer, and go on if nothing waits any more.
+    """Apply what is new in the client's copy of a reply, and go on if nothing waits any more.
 
     Raises `NotAllowed`, and `Refusal` for an output that is none, or if the conversation does not
-    end with this answer any more.
+    end with this reply any more.
     """
     forged = await report_copies(turns, [copy], asker.principal)
     honest = [part for part in tool_parts(copy) if part["toolCallId"] not in forged]
@@ -82,7 +82,7 @@ async def _apply_outcomes(turns: Turns, copy: UIMessage, asked: ChatRequest, ask
 
 
 async def _open_calls(turns: Turns, message_id: str) -> set[str]:
-    """The calls of this answer that have no outcome yet, as it grows or is stored.
+    """The calls of this reply that have no outcome yet, as it grows or is stored.
 
     Only these can be answered: a copy repeats all it has seen, and providers use ids again.
     """
@@ -117,7 +117,7 @@ def _answer_in(part: Part, tools: tuple[dict[str, Any], ...] | None) -> Answer |
 
 
 async def _until_written(turns: Turns, message_id: str) -> None:
-    """Until no turn writes this answer for the first time: its end decides who goes on."""
+    """Until no turn writes this reply for the first time: its end decides who goes on."""
     news = asyncio.Event()
     leave = turns.watch(lambda _: news.set())
     try:
@@ -142,7 +142,7 @@ def _turn_going_on(turns: Turns, message_id: str) -> TurnHandle | None:
 
 
 async def _newest_reply(turns: Turns, message_id: str) -> UIMessage:
-    """The stored answer, if the conversation still ends with it."""
+    """The stored reply, if the conversation still ends with it."""
     session = turns.parts.session
     head = await session.get_head()
     stored = await session.get_message(message_id)
@@ -171,7 +171,7 @@ async def _start(turns: Turns, message_id: str, asked: ChatRequest, asker: Asker
 
 
 def _waits(message: UIMessage) -> bool:
-    """Whether a call of the answer has no outcome yet."""
+    """Whether a call of the reply has no outcome yet."""
     open_states = ("input-available", "approval-requested")
     return any(
         not is_settled(part) and part.get("state") in open_states for part in tool_parts(message)

@@ -25,7 +25,7 @@ MOST_CLAIMS = 8
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """What a client's copy of an answer says about one call."""
+    """What a client's copy of a reply says about one call."""
 
     message_id: str
     tool_call_id: str
@@ -33,7 +33,7 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 async def report_copies(turns: Turns, sent: Sequence[Any], principal: Principal | None) -> set[str]:
-    """Report what the copies of answers in a client's list claim dishonestly; the calls' ids.
+    """Report what the copies of replies in a client's list claim dishonestly; the calls' ids.
 
     Decisions are looked for in the last few, results only in the last: no other can wait.
     """
@@ -61,7 +61,7 @@ def report(
 
 
 def _claims(sent: Sequence[Any]) -> Iterator[Claimed]:
-    """Newest answer first, each call once."""
+    """Newest reply first, each call once."""
     objects = [cast("dict[str, Any]", m) for m in sent if isinstance(m, dict)]
     copies = [m for m in objects if m.get("role") == "assistant"][-LOOKED_AT:]
     seen: set[str] = set()

@@ -1,6 +1,6 @@
 """A turn begins as a row: `open_turn` writes it, whoever asks for the turn.
 
-A request comes through `admission.py`. A continuation opens once every open call of an answer has
+A request comes through `admission.py`. A continuation opens once every open call of a reply has
 its result (spec/01 §11.7–11.9, DESIGN §8.2): the decision and the new row belong to the transaction
 that stored the last result, so a crash in between cannot leave the chat stuck.
 """
@@ -26,7 +26,7 @@ async def open_turn(tx: Transaction, parts: Parts, asked: TurnRecord) -> TurnRec
     Nobody hears "accepted" before that has committed.
     """
     record = replace(asked, status="accepted", created_at=parts.clock.now())
-    # Whatever is asked now comes after the answer that a client wanted to go on with.
+    # Whatever is asked now comes after the reply that a client wanted to go on with.
     await tx.execute("forgive_continuation", {"agent": record.agent_id})
     await insert_turn(tx, record)
     return record

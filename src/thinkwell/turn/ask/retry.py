@@ -1,7 +1,7 @@
 """Running a turn again by hand that ended badly: a new turn with the same question.
 
 Each turn has one end, so the old row stays as it is. The new turn's id says which one it repeats,
-and asking twice gives the same turn. If the question is still the last one, the new answer is a
+and asking twice gives the same turn. If the question is still the last one, the new reply is a
 sibling of the old; if the conversation went on, the question is asked again at its end, so that
 nothing that was said since is hidden.
 """

@@ -69,7 +69,7 @@ def ended(record: TurnRecord, end: TurnEnd, now: float) -> TurnRecord:
 async def announce_end(
     handle: TurnHandle, record: TurnRecord, error: str | None = None, reply: str | None = None
 ) -> None:
-    """The turn has ended. `error` is what clients read, `answer` the stored text of its answer.
+    """The turn has ended. `error` is what clients read, `reply` the stored text of it.
 
     `record` is the row as it is told: for whoever saw something of a cleared turn, it was stopped.
     """

@@ -74,7 +74,7 @@ class StageError(Exception):
 
 
 class StalledError(Exception):
-    """The model fell silent or its answer broke off: the turn makes another attempt.
+    """The model fell silent or its reply broke off: the turn makes another attempt.
 
     `seconds` is how long it was silent; None if the connection was lost. Never leaves `turn/`.
     """
@@ -98,14 +98,14 @@ class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     record: TurnRecord
     message: UIMessage
-    """The answer; its parts may be empty."""
+    """The reply; its parts may be empty."""
     error: Exception | None = None
     output: Any = None
     """The validated structured output."""
     response: ModelResponse = ModelResponse()
-    """The last step's answer."""
+    """The last step's reply."""
     continuation: TurnRecord | None = None
-    """A turn that goes on with this answer, accepted together with its end."""
+    """A turn that goes on with this reply, accepted together with its end."""
     cleared: bool = False
     """It ran when the conversation was cleared away."""
 
@@ -118,7 +118,7 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     status: TurnStatus
     """`completed`, `error`, `aborted` or `skipped`."""
     message: UIMessage | None
-    """The answer, or None when nothing was answered."""
+    """The reply, or None when nothing was answered."""
     error: str | None = None
     """The error's text when status is `error`."""
     stop_reason: str | None = None
@@ -133,7 +133,7 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The text of the answer, all steps joined."""
+        """The text of the reply, all steps joined."""
         return "" if self.message is None else text_of(self.message)
 
 

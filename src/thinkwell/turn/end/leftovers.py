@@ -23,7 +23,7 @@ log = logging.getLogger("thinkwell.turn")
 
 
 async def settle_leftovers(turn: RunningTurn, ending: Ending) -> None:
-    """No stored answer keeps a call without a result (spec/02 §7.10)."""
+    """No stored reply keeps a call without a result (spec/02 §7.10)."""
     if turn.log.failure is not None:
         return
     begun = [part for part in approved_calls(turn.reply.fold.message) if "preliminary" in part]

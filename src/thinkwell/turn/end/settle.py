@@ -67,7 +67,7 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
         stored = await _store_end(turn, _end(turn, ending, (error, client_text)))
     except OwnershipLostError as failure:
         return await _end_elsewhere(turn, failure)
-    except (SessionError, StoreError) as failure:  # the answer cannot be stored: end without it
+    except (SessionError, StoreError) as failure:  # the reply cannot be stored: end without it
         log.exception("an answer could not be stored", extra={"action": "settle"})
         turn.forget_reply()
         return await settle(turn, Failed("store", failure))
@@ -94,7 +94,7 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
 
 
 async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
-    """Store the end, however long the store takes. Raises if it refuses the answer itself."""
+    """Store the end, however long the store takes. Raises if it refuses the reply itself."""
     parts, pause = turn.parts, FIRST_PAUSE
     while True:
         try:
@@ -235,7 +235,7 @@ async def _store_reply(tx: Transaction, turn: RunningTurn) -> None:
 async def _parent_of_reply(tx: Transaction, turn: RunningTurn) -> Parent:
     """Its question, or the last of the messages that were added below that while the turn ran.
 
-    So that what a tool writes with `add_messages` stays on the path beside the answer.
+    So that what a tool writes with `add_messages` stays on the path beside the reply.
     """
     question = turn.reply.parent
     if question is None:
@@ -251,7 +251,7 @@ async def _parent_of_reply(tx: Transaction, turn: RunningTurn) -> Parent:
 
 
 def _kept(turn: RunningTurn) -> UIMessage:
-    """The answer as it is stored."""
+    """The reply as it is stored."""
     message = turn.reply.fold.message
     if turn.parts.agent.store_reasoning:
         return message
@@ -282,7 +282,7 @@ def has_end_hooks(hooks: Hooks) -> bool:
 
 
 def last_response(message: UIMessage, finish_reason: str | None) -> ModelResponse:
-    """The last step's answer, read from the message."""
+    """The last step's reply, read from the message."""
     blocks = step_blocks(message["parts"])
     block = blocks[-1] if blocks else []
     text = "".join(str(part["text"]) for part in block if part.get("type") == "text")

@@ -126,7 +126,7 @@ def _count_stall(turn: RunningTurn) -> None:
 
 
 async def _take_up_reply(turn: RunningTurn) -> bool:
-    """A continuation goes on in a stored answer; False if that is no longer the end of the path."""
+    """A continuation goes on in a stored reply; False if that is no longer the end of the path."""
     session = turn.parts.session
     head = await session.get_head()
     if head is None or head.id != turn.message_id or head.role != "assistant":

@@ -2,7 +2,7 @@
 
 Before a tool that may not be repeated runs, the ledger of the whole agent is asked for the same
 call with an outcome that nobody knows: cut by a crash or left behind by a stop, in this turn, in
-an earlier one or in the answer this one continues. The tool's own `reconcile` may know what came
+an earlier one or in the reply this one continues. The tool's own `reconcile` may know what came
 of it; otherwise the call is refused, with the reason.
 """
 

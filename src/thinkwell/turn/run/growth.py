@@ -51,19 +51,19 @@ class GrowingReply:
         self.message_id = message_id
         self.fold = Fold(self.empty())
         self.known = known
-        """Whether `fold` holds the whole answer: a continuation has to read it first."""
+        """Whether `fold` holds the whole reply: a continuation has to read it first."""
         self.parent = parent
         """The message it is stored under."""
         self.newest_at_start = 0
         """The newest message when the turn began: later ones were added while it ran."""
         self.earlier_steps = 0
-        """Steps of earlier turns in the answer that a continuation goes on with."""
+        """Steps of earlier turns in the reply that a continuation goes on with."""
         self.earlier_bytes = 0
-        """How large that answer is."""
+        """How large that reply is."""
         self.answered: Literal["approval", "client_tool"] | None = None
         """A call of the last step was answered from outside: its continuation goes on."""
         self.continuation_owed = False
-        """A client asked to go on once every open call of this answer has its result."""
+        """A client asked to go on once every open call of this reply has its result."""
         self.written: Sequence[Appended] = ()
         """What the last transaction of the turn added to the tree."""
         self.stored = False
@@ -72,7 +72,7 @@ class GrowingReply:
         """What was answered could not be stored and was dropped."""
 
     def empty(self) -> UIMessage:
-        """The answer before its first chunk."""
+        """The reply before its first chunk."""
         return {"id": self.message_id, "role": "assistant", "parts": []}
 
     def forget(self, *, known: bool) -> None:
@@ -80,7 +80,7 @@ class GrowingReply:
         self.fold, self.known, self.forgotten = Fold(self.empty()), known, True
 
     def go_on(self, stored: UIMessage, size: int) -> None:
-        """A continuation writes on in a stored answer."""
+        """A continuation writes on in a stored reply."""
         self.fold = Fold(stored, continuation=True)
         self.earlier_steps = len(step_blocks(stored["parts"]))
         self.earlier_bytes = size
@@ -94,7 +94,7 @@ class GrowingReply:
         self.continuation_owed = self.continuation_owed or answer.auto_continue
 
     def take_repaired(self, message: UIMessage) -> None:
-        """The stored answer that this continuation goes on with was repaired."""
+        """The stored reply that this continuation goes on with was repaired."""
         for part in tool_parts(message):
             self.fold.replace_call(part)
 
@@ -108,7 +108,7 @@ class GrowingReply:
         return {str(part["state"]) for part in calls if not has_result(part)}
 
     def own_parts(self) -> list[Part]:
-        """The parts of this turn's steps, without those of earlier turns in the same answer."""
+        """The parts of this turn's steps, without those of earlier turns in the same reply."""
         blocks = step_blocks(self.fold.message["parts"])[self.earlier_steps :]
         return [part for block in blocks for part in block]
 

@@ -1,4 +1,4 @@
-"""One model call: the events of the provider become chunks of the answer.
+"""One model call: the events of the provider become chunks of the reply.
 
 Contract: exactly one terminal event ends a stream; `Finish` makes a `Reply`, `Failure` becomes an
 exception here and nowhere else. Text that a crash left open goes on under its old id if the model
@@ -52,7 +52,7 @@ from thinkwell.turn.run.watch import Watch
 log = logging.getLogger("thinkwell.turn")
 
 MAX_STREAM = 64 * 1024 * 1024
-"""Characters of the chunks of one answer. It then ends with `length`: whole, told and stored, and
+"""Characters of the chunks of one reply. It then ends with `length`: whole, told and stored, and
 well below what a row holds (`MAX_REPLY_BYTES`).
 """
 
@@ -138,7 +138,7 @@ async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
 
 
 async def _cut(turn: RunningTurn) -> None:
-    """Close what the model was saying: the answer ends here."""
+    """Close what the model was saying: the reply ends here."""
     log.warning("an answer has reached the size limit", extra={"action": "turn:size"})
     for part in turn.reply.fold.open_parts():
         if part.kind in ("text", "reasoning"):
@@ -197,7 +197,7 @@ class _Reader:
     def _unrepeated(self, event: ModelEvent) -> ModelEvent | None:
         """Some providers use the id of a finished call again (F18).
 
-        For the same call, when an answer is continued: it says nothing new. For another one: it
+        For the same call, when a reply is continued: it says nothing new. For another one: it
         gets an id of its own, and its input is told whole.
         """
         if not isinstance(event, ToolInputStart | ToolInputDelta | ToolCall):

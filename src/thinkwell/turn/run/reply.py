@@ -1,4 +1,4 @@
-"""The answer of one step: from the model, or from a hook in its place; then `on_response`.
+"""The reply of one step: from the model, or from a hook in its place; then `on_response`.
 
 A model call that fails before it said anything is tried again while retries are left; one whose
 connection is lost later goes on where it was cut, as after a crash (`StalledError`). A response
@@ -36,7 +36,7 @@ LONGEST_DELAY = 60.0
 
 
 class StepReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a step's answer came to."""
+    """What a step's reply came to."""
 
     finish: Finish
     calls: Sequence[PendingCall]
@@ -45,7 +45,7 @@ class StepReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def get_reply(turn: RunningTurn, step: Step) -> StepReply:
-    """Get the answer of a step and send it as it comes."""
+    """Get the reply of a step and send it as it comes."""
     await turn.start_stream()
     if turn.past.step_open:
         turn.past.step_open = False  # the step goes on where it was cut
@@ -83,7 +83,7 @@ def retry_delay(tries: int, error: Exception) -> float:
 
 
 def _cut_off(failure: StageError) -> StalledError | None:
-    """A connection that was lost in the middle of the answer: it goes on as after a crash."""
+    """A connection that was lost in the middle of the reply: it goes on as after a crash."""
     error = failure.error
     if failure.stage == "stream" and isinstance(error, ModelError) and error.cut:
         return StalledError(str(error))
@@ -153,7 +153,7 @@ async def _say_again(
 
 
 def response_of(turn: RunningTurn, reply: StepReply) -> ModelResponse:
-    """The step's answer as hooks see it."""
+    """The step's reply as hooks see it."""
     block = turn.reply.last_step()
     text = "".join(str(part["text"]) for part in block if part["type"] == "text")
     thought = "".join(str(part["text"]) for part in block if part["type"] == "reasoning")

@@ -46,7 +46,7 @@ class RunningTurn:
     output_tries = 0
     """How often a structured output was refused."""
     lost = False
-    """Its attempt is left behind: whatever still comes of it is too late for the answer."""
+    """Its attempt is left behind: whatever still comes of it is too late for the reply."""
     active = True
     """False once the slot is free: from then on, code started here may wait for other turns."""
 

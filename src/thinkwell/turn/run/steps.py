@@ -1,7 +1,7 @@
 """The loop: ask the model, run the tools it asked for, decide whether to go on.
 
     prepare_step  `before_step` and the settings of this step make the request (`step.py`)
-    answer        the model's events become chunks, `on_response` may change them (`answer.py`)
+    reply         the model's events become chunks, `on_response` may change them (`reply.py`)
     finish_step   tools run (`tool_calls.py`), the step is recorded, `on_step_finish`
     decide_next   Continue or Final, a pure decision
 
@@ -58,7 +58,7 @@ class Final(msgspec.Struct, frozen=True):
 
 Next: TypeAlias = Continue | Final
 UNANSWERED = ("approval", "client_tool", "steered")
-"""The answer is still to come, in a later turn."""
+"""The reply is still to come, in a later turn."""
 
 
 async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:

@@ -1,8 +1,8 @@
 """May a call run? Problems, earlier results, approval, then `before_tool_call` (spec/02 §5.8,
 §9.10).
 
-The answer is a tagged value: `Ready`, `Settled` with a result that needs no run, or `Waiting` for a
-person or a client. Nothing has run and nothing is claimed when it is given.
+The verdict is a tagged value: `Ready`, `Settled` with a result that needs no run, or `Waiting` for
+a person or a client. Nothing has run and nothing is claimed when it is given.
 """
 
 from __future__ import annotations

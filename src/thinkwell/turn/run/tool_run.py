@@ -204,7 +204,7 @@ class _Work:
             tasks.spawn(self._record(task), name="late outcome")
 
     async def _record(self, task: asyncio.Task[Any]) -> None:
-        """The ledger learns what came of it; the stored answer stays as it is."""
+        """The ledger learns what came of it; the stored reply stays as it is."""
         parts, error = self._turn.parts, task.exception()
         output = None
         if error is None:

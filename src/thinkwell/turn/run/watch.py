@@ -1,6 +1,6 @@
 """Time limits of one model call: the call, its first word, the pauses, and the stall watchdog.
 
-Running over a limit fails the call; a stall, and a gap within an answer, makes the turn go on with
+Running over a limit fails the call; a stall, and a gap within a reply, makes the turn go on with
 another attempt (`StalledError`). A model that ignores that it was cancelled is left behind with its
 attempt, as a hook is (`attend.py`).
 """
