@@ -46,6 +46,9 @@ WINDOW = 0.005
 CAP = 256
 """Waiting chunks at which a turn must wait for the commit itself."""
 
+MOST_TOGETHER = 32
+"""Works in one transaction: nobody else gets the loop while it runs."""
+
 PROBE = " " * 32_768
 """As large as a longish reply: fewer bytes may still fit on a disk that is as good as full."""
 
@@ -200,15 +203,20 @@ class GroupCommit:
         asked = Asked(owner, work, undo)
         self._asked.append(asked)
         if len(self._asked) == 1:
-            # The task starts in the next iteration: what comes until then goes with it.
-            task = asyncio.get_running_loop().create_task(self._commit_asked())
-            self._committing.add(task)
-            task.add_done_callback(self._committing.discard)
+            self._start_commit()
         return await wait_to_the_end(asked.outcome)
+
+    def _start_commit(self) -> None:
+        # The task starts in the next iteration: what is asked for until then goes with it.
+        task = asyncio.get_running_loop().create_task(self._commit_asked())
+        self._committing.add(task)
+        task.add_done_callback(self._committing.discard)
 
     async def _commit_asked(self) -> None:
         async with self._one_at_a_time:
-            group, self._asked = self._asked, []
+            group, self._asked = self._asked[:MOST_TOGETHER], self._asked[MOST_TOGETHER:]
+            if self._asked:
+                self._start_commit()
             try:
                 async with self._store.transaction() as tx:
                     lost = await self._check_owners(

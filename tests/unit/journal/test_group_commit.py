@@ -12,7 +12,7 @@ import pytest
 from tests.unit.journal.conftest import Bench
 from thinkwell.core import json
 from thinkwell.core.errors import OwnershipLostError, StoreError
-from thinkwell.journal.group_commit import CAP, WINDOW
+from thinkwell.journal.group_commit import CAP, MOST_TOGETHER, WINDOW
 from thinkwell.journal.turn_log import LogEvent, Owner, TurnLog
 
 
@@ -153,6 +153,15 @@ class TestGroups:
         )
         assert (bench.store.commits, done) == (before + 1, ["1", "1", "1"])
         assert [await _state(bench, owner) for owner in owners] == ["1", "1", "1"]
+
+    async def test_so_many_works_that_they_would_hold_up_the_loop_take_several(self, bench: Bench):
+        owners = [await bench.owner(str(number)) for number in range(2 * MOST_TOGETHER + 1)]
+        before = bench.store.commits
+        await asyncio.gather(
+            *(bench.commits.run(owner, _set_state(owner, "1")) for owner in owners)
+        )
+        assert bench.store.commits == before + 3
+        assert {await _state(bench, owner) for owner in owners} == {"1"}
 
     async def test_a_work_that_fails_takes_none_of_the_others_with_it(self, bench: Bench):
         first, bad, last = [await bench.owner(name) for name in "xyz"]
