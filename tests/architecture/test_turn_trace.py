@@ -6,12 +6,10 @@ from tests.architecture.turn_trace import report, trace_text_turn
 
 CROSSINGS = 6
 """Once in; then the agent is asked: may they, its tools, its prompt, its model, which actions."""
-CROSSED = 72
-"""Files to follow from one to the next: 66 before the turn had a folder of its own and its journal
-was whole.
-"""
-TOUCHED = 110
-"""Files with any call, helpers and properties included: 107 before."""
+CROSSED = 60
+"""Files to follow, one to the next."""
+TOUCHED = 104
+"""Files with any call, helpers and properties included."""
 
 
 async def test_a_text_turn_over_the_socket_stays_in_few_files_and_in_its_folder():

@@ -7,7 +7,8 @@ to the last task it leaves. Every function that is entered counts, whatever task
 - *touched*: the files of `src/thinkwell` with a function that was called, a property included. The
   fakes in `testing/` are no part of the product and do not count.
 - *crossed*: those of them from which control went on into another file. The others are ends: a
-  helper that answers by itself need not be opened to follow the turn.
+  helper that answers by itself need not be opened to follow the turn. `core/` is the standard
+  library of the house (JSON, clock, signals, tasks): a call of it is no way on, and it is no way.
 - *crossings*: calls from `agent/` into `turn/` or back. The caller is the nearest function of the
   two packages on the stack, so a detour through another package hides nothing. A coroutine that is
   resumed is no new call, and what a task of its own begins has no caller.
@@ -30,6 +31,7 @@ from thinkwell import Think
 
 SOURCE = f"{Path(thinkwell.__file__).parent}/"
 OURS = ("agent", "turn")
+PRODUCT = tuple(p.name for p in Path(SOURCE).iterdir() if p.name not in ("core", "testing"))
 LEFT_OVER = 50
 """Rounds of the loop in which the tasks that a turn leaves end: they wait for nothing."""
 
@@ -71,8 +73,8 @@ class Trace:
         if file.startswith("testing/"):
             return
         self.files[file] += 1
-        before = _nearest(frame.f_back)
-        if before is not None and package(before) != "testing":
+        before = _nearest(frame.f_back, *PRODUCT)
+        if before is not None and package(file) != "core":
             self.crossed |= {before.partition(":")[0]} - {file}
         caller = _nearest(frame.f_back, *OURS)
         if package(file) in OURS and caller and package(caller) != package(file):
@@ -85,10 +87,10 @@ def package(place: str) -> str:
 
 
 def _nearest(frame: FrameType | None, *packages: str) -> str | None:
-    """The next function up the stack in one of these packages; in any, if none is named."""
+    """The next function up the stack in one of these packages."""
     while frame is not None:
         file = frame.f_code.co_filename.removeprefix(SOURCE)
-        if file != frame.f_code.co_filename and package(file) in (packages or (package(file),)):
+        if file != frame.f_code.co_filename and package(file) in packages:
             return f"{file}:{frame.f_code.co_name}"
         frame = frame.f_back
     return None

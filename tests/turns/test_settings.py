@@ -12,7 +12,7 @@ from thinkwell.messages.model_messages import TextContent, UserMessage
 from thinkwell.models.base import NamedTool
 from thinkwell.testing import ScriptedModel, call
 from thinkwell.tools.tool import as_tool
-from thinkwell.turn.run.prompt import with_capabilities
+from thinkwell.turn.run.assemble import with_capabilities
 
 
 class Two(Think):

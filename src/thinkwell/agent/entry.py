@@ -38,8 +38,13 @@ from thinkwell.journal.turns import Trigger
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.tool import Tool, client_tool
-from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
-from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
+from thinkwell.turn.ask.admission import (
+    MessageInput,
+    TurnRequest,
+    as_messages,
+    is_empty,
+    refuse_nested,
+)
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction, TurnHandle
 from thinkwell.turn.turns import Turns

@@ -28,7 +28,14 @@ from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.session import Session
 from thinkwell.store.base import Transaction
-from thinkwell.turn.ask.admission import MOST_NEW, Admission, TurnRequest
+from thinkwell.turn.ask.admission import (
+    MOST_NEW,
+    Admission,
+    MessageInput,
+    TurnRequest,
+    as_messages,
+    from_client,
+)
 from thinkwell.turn.ask.answers import approval_answer, result_answer
 from thinkwell.turn.ask.authority import demand
 from thinkwell.turn.ask.chat_request import (
@@ -42,7 +49,6 @@ from thinkwell.turn.ask.chat_request import (
 from thinkwell.turn.ask.client_answers import answer_as_client
 from thinkwell.turn.ask.copied_reply import go_on
 from thinkwell.turn.ask.forgery import report_copies
-from thinkwell.turn.ask.inputs import MessageInput, as_messages, from_client
 from thinkwell.turn.ask.policy import read_policy
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.frames import ChatRequest

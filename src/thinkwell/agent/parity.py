@@ -33,8 +33,7 @@ from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.journal.submission import Submission
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.session import Session
-from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
-from thinkwell.turn.ask.inputs import MessageInput, as_messages
+from thinkwell.turn.ask.admission import MessageInput, TurnRequest, as_messages, refuse_nested
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction
 from thinkwell.turn.turns import Turns

@@ -32,9 +32,14 @@ from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.session.session import Session
 from thinkwell.tools.tool import Tool
-from thinkwell.turn.ask.admission import TurnRequest, refuse_nested
+from thinkwell.turn.ask.admission import (
+    MessageInput,
+    TurnRequest,
+    as_messages,
+    is_empty,
+    refuse_nested,
+)
 from thinkwell.turn.ask.answers import approval_answer, result_answer
-from thinkwell.turn.ask.inputs import MessageInput, as_messages, is_empty
 from thinkwell.turn.ask.outcomes import resolve_outcome
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.info import TurnInfo

@@ -50,8 +50,9 @@ from thinkwell.turn.end.end_turn import (
     end_damaged,
     end_stale,
     end_unrun,
+    result_of,
 )
-from thinkwell.turn.end.ending import TurnOutcome, TurnResult, result_of
+from thinkwell.turn.end.ending import TurnOutcome, TurnResult
 from thinkwell.turn.end.notify import chain_depth, notify, redeliver
 from thinkwell.turn.handle import InputFunction, TurnHandle
 from thinkwell.turn.line.line import TurnLine
@@ -418,7 +419,8 @@ class Turns:
     async def _finish(self, handle: TurnHandle, outcome: TurnOutcome) -> None:
         """After the slot: hooks, then whoever waits."""
         try:
-            await notify(self.parts, outcome, depth=handle.depth)
+            if outcome.record.hooks_owed or outcome.cleared:
+                await notify(self.parts, outcome, depth=handle.depth)
         finally:
             handle.finish(result_of(outcome), outcome)
 

@@ -10,15 +10,16 @@ unless it names a stored question to edit or to answer again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.errors import NestedTurnError, SubmissionConflictError
+from thinkwell.core.errors import NestedTurnError, ReservedIdError, SubmissionConflictError
 from thinkwell.core.ids import new_id
+from thinkwell.core.json import clean_text
 from thinkwell.core.principal import Principal
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import (
@@ -31,8 +32,10 @@ from thinkwell.journal.turns import (
     inherited_tools,
     unsettled_turns,
 )
-from thinkwell.messages.message import UIMessage
-from thinkwell.session.draft import make_draft
+from thinkwell.messages.message import UIMessage, user_message
+from thinkwell.messages.sanitize import keep_user_parts, strip_reserved_metadata
+from thinkwell.messages.validate import check_message
+from thinkwell.session.draft import check_new_id, make_draft
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.opening import open_turn
 from thinkwell.turn.end.end_turn import SUPERSEDED, end_turn
@@ -330,3 +333,35 @@ def is_inside_turn(agent_id: str) -> bool:
     """Whether the current code runs inside a turn of that agent."""
     turn = current_turn.get()
     return turn is not None and turn.active and turn.record.agent_id == agent_id
+
+
+MessageInput: TypeAlias = str | UIMessage | Sequence[UIMessage]
+"""What starts a turn: a text, a message, or several."""
+
+
+def as_messages(value: MessageInput) -> tuple[UIMessage, ...]:
+    """A text becomes a user message; messages are checked.
+
+    Raises `ValueError` that says what is wrong.
+    """
+    if isinstance(value, str):
+        return (user_message(new_id(), clean_text(value)),)
+    messages = (value,) if isinstance(value, Mapping) else value
+    return tuple(check_message(message) for message in cast("Sequence[UIMessage]", messages))
+
+
+def from_client(message: UIMessage) -> UIMessage:
+    """A user message from outside, without what only the server writes (DESIGN §8.12).
+
+    Raises `ValueError` for an id that no message may have.
+    """
+    try:
+        check_new_id(message["id"])
+    except ReservedIdError as error:
+        raise ValueError(str(error)) from error
+    return keep_user_parts(strip_reserved_metadata(message))
+
+
+def is_empty(value: MessageInput) -> bool:
+    """Whether there is nothing to answer."""
+    return len(value) == 0

@@ -27,10 +27,9 @@ from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.session.history import History
 from thinkwell.session.kept_path import KeptPath
 from thinkwell.tools.tool import client_tool
-from thinkwell.turn.ask.admission import Admission, TurnRequest
+from thinkwell.turn.ask.admission import Admission, TurnRequest, from_client
 from thinkwell.turn.ask.authority import TooManyTurns, demand
 from thinkwell.turn.ask.forgery import report_copies
-from thinkwell.turn.ask.inputs import from_client
 from thinkwell.turn.ask.policy import Crowd, Plan, Policy
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.transcript import Transcript

@@ -23,9 +23,10 @@ from thinkwell.journal.turns import (
 )
 from thinkwell.messages.message import UIMessage
 from thinkwell.store.base import Transaction
-from thinkwell.turn.end.ending import TurnOutcome, result_of
+from thinkwell.turn.end.ending import TurnOutcome, TurnResult
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.step_result import has_content
 
 log = logging.getLogger("thinkwell.turn")
 
@@ -74,6 +75,22 @@ async def announce_end(
     `record` is the row as it is told: for whoever saw something of a cleared turn, it was stopped.
     """
     await handle.end(Ended(record, error, reply))
+
+
+def result_of(outcome: TurnOutcome) -> TurnResult:
+    """What whoever waits for the turn gets."""
+    record = outcome.record
+    return TurnResult(
+        request_id=record.request_id,
+        status=record.status,
+        message=outcome.message if has_content(outcome.message) else None,
+        error=record.error if record.status == "error" else None,
+        stop_reason=record.stop_reason,
+        usage=record.usage,
+        steps=record.steps,
+        continuation=record.continuation,
+        output=outcome.output,
+    )
 
 
 # Turns that end without a reply

@@ -14,7 +14,6 @@ from thinkwell.journal.budget import Spent
 from thinkwell.journal.turns import TurnRecord, TurnStatus
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.usage import Usage
-from thinkwell.turn.run.step_result import has_content
 
 GAVE_UP = "The assistant was interrupted and could not recover. Please try again."
 """What clients read when a turn has used up its attempts."""
@@ -135,19 +134,3 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The text of the reply, all steps joined."""
         return "" if self.message is None else text_of(self.message)
-
-
-def result_of(outcome: TurnOutcome) -> TurnResult:
-    """What whoever waits for the turn gets."""
-    record = outcome.record
-    return TurnResult(
-        request_id=record.request_id,
-        status=record.status,
-        message=outcome.message if has_content(outcome.message) else None,
-        error=record.error if record.status == "error" else None,
-        stop_reason=record.stop_reason,
-        usage=record.usage,
-        steps=record.steps,
-        continuation=record.continuation,
-        output=outcome.output,
-    )

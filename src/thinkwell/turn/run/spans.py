@@ -14,9 +14,8 @@ from thinkwell.hooks.trace import TraceContext, traced
 from thinkwell.messages.message import text_of
 from thinkwell.messages.usage import Usage
 from thinkwell.turn.run.pending_call import PendingCall
-from thinkwell.turn.run.prompt import Prompt
 from thinkwell.turn.run.running import RunningTurn
-from thinkwell.turn.run.step import Step
+from thinkwell.turn.run.step import Prompt, Step
 
 # One for all: most turns ask for no spans, and then nothing is made for them.
 _UNTRACED = nullcontext()

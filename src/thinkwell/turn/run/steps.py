@@ -25,7 +25,6 @@ from thinkwell.turn.end.ending import Completed, Ending, StageError
 from thinkwell.turn.run.model_call import close_open_text
 from thinkwell.turn.run.output import OutputPending, read_output
 from thinkwell.turn.run.pending_call import PendingCall
-from thinkwell.turn.run.prompt import Conversation, Prompt
 from thinkwell.turn.run.reply import StepReply, get_reply
 from thinkwell.turn.run.resume import (
     CUT,
@@ -36,7 +35,7 @@ from thinkwell.turn.run.resume import (
 )
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.spans import step_span
-from thinkwell.turn.run.step import Step, prepare_step, step_tools
+from thinkwell.turn.run.step import Conversation, Prompt, Step, prepare_step, step_tools
 from thinkwell.turn.run.step_result import finish_to_json, step_messages, step_result
 from thinkwell.turn.run.tool_calls import run_tool_calls
 

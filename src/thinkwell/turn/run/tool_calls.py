@@ -43,10 +43,9 @@ from thinkwell.turn.run.call_chunks import input_error
 from thinkwell.turn.run.journal_events import note_decision, note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
-from thinkwell.turn.run.prompt import Prompt
 from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.spans import tool_span
-from thinkwell.turn.run.step import Step, step_tools
+from thinkwell.turn.run.step import Prompt, Step, step_tools
 from thinkwell.turn.run.tool_policy import (
     Ready,
     Settled,
