@@ -84,6 +84,7 @@ async def test_a_waiting_job_is_cancelled_at_once_and_never_runs():
         assert not await agent.jobs.cancel(job.id)
         stored = await agent.jobs.get(job.id)
         assert (stored.status, stored.finished_at) == ("cancelled", 1000.0)
+        assert [told["job"] for told in stage.told("job:cancelled")] == [job.id]
         stage.hours.move(10)
         await agent.jobs.enqueue("fail")
         await stage.until("job:finished")

@@ -304,6 +304,7 @@ def _jobs_of(agent: Agent, owner: Owner, shared: Shared) -> Jobs:
         write=partial(shared.commits.run, owner),
         insist=partial(shared.commits.insist, owner),
         clock=shared.clock,
+        bus=shared.bus,
         new_due=shared.new_due_job,
         epoch=owner.epoch,
     )

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from thinkwell.core import json
+from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import JobError
 from thinkwell.core.ids import new_id
@@ -43,6 +44,11 @@ NewDue = Callable[[str, float], None]
 """Told, after the commit, whose job waits and when it is due. Contract: returns at once."""
 
 
+def facts_of(job: Job) -> dict[str, Any]:
+    """What every event of a job says."""
+    return {"agent": job.agent_id, "job": job.id, "name": job.name, "attempt": job.attempt}
+
+
 class Jobs:
     """The jobs of one agent."""
 
@@ -55,6 +61,7 @@ class Jobs:
         write: Write,
         insist: Write,
         clock: Clock,
+        bus: EventBus,
         new_due: NewDue,
         epoch: int = 0,
     ) -> None:
@@ -64,6 +71,7 @@ class Jobs:
         self._write = write
         self._insist = insist
         self._clock = clock
+        self._bus = bus
         self._new_due = new_due
         self._epoch = epoch
         self._handlers = JobHandlers(agent)
@@ -137,12 +145,15 @@ class Jobs:
 
         False if it has ended, is being cancelled already, or does not exist.
         """
-        if await self.get(id) is None:
+        job = await self.get(id)
+        if job is None:
             return False  # there is nothing to write down, and maybe no agent yet
         now = self._clock.now()
         was = await self._write(lambda tx: cancel_job(tx, self._agent_id, id, reason, now=now))
         crash_here("j7")
-        if was == "running" and (controller := self._running.get(id)) is not None:
+        if was == "waiting":
+            self._bus.emit("job:cancelled", **facts_of(job))
+        elif was == "running" and (controller := self._running.get(id)) is not None:
             controller.abort(reason)
         return was is not None
 

@@ -15,7 +15,7 @@ from thinkwell.core.errors import OwnershipLostError, UserCodeError
 from thinkwell.core.signal import AbortController
 from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, is_cancelled, run_apart
 from thinkwell.core.user_code import call_user, log_fields
-from thinkwell.features.jobs import Jobs
+from thinkwell.features.jobs import Jobs, facts_of
 from thinkwell.hooks.jobs import JobHandler, RunAgain
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.jobs import (
@@ -81,7 +81,7 @@ class Attempt:
         """Call the handler, then store what became of it."""
         job = self._job
         log_fields.set({"agent": job.agent_id, "job": job.id})
-        self._tools.bus.emit("job:started", **about(job))
+        self._tools.bus.emit("job:started", **facts_of(job))
         crash_here("j2")
         try:
             value = await self._call()
@@ -171,23 +171,18 @@ class Attempt:
         status = await self._jobs.insist(wait)
         crash_here("j6")
         if status == "waiting":
-            self._tools.bus.emit("job:retried", **about(job), error=error, due_at=at)
+            self._tools.bus.emit("job:retried", **facts_of(job), error=error, due_at=at)
             self._jobs.announce(msgspec.structs.replace(job, status="waiting", due_at=at))
         elif status is not None:
             report_end(self._tools.bus, job, status, error)
-
-
-def about(job: Job) -> dict[str, Any]:
-    """What every event of a job says."""
-    return {"agent": job.agent_id, "job": job.id, "name": job.name, "attempt": job.attempt}
 
 
 def report_end(bus: EventBus, job: Job, status: JobStatus, error: str | None) -> None:
     """A job has ended, and that is stored."""
     match status:
         case "failed":
-            bus.emit("job:failed", **about(job), error=error)
+            bus.emit("job:failed", **facts_of(job), error=error)
         case "cancelled":
-            bus.emit("job:cancelled", **about(job))
+            bus.emit("job:cancelled", **facts_of(job))
         case _:
-            bus.emit("job:finished", **about(job))
+            bus.emit("job:finished", **facts_of(job))

@@ -33,9 +33,9 @@ from thinkwell.core.errors import (
 )
 from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.features.jobs import Jobs
+from thinkwell.features.jobs import Jobs, facts_of
 from thinkwell.hooks.jobs import JobHandler
-from thinkwell.host.job_attempt import Attempt, Tools, about, lease, report_end
+from thinkwell.host.job_attempt import Attempt, Tools, lease, report_end
 from thinkwell.journal.boots import SOON
 from thinkwell.journal.jobs import (
     DIED,
@@ -61,7 +61,8 @@ log = logging.getLogger("thinkwell.jobs")
 PIECE = 256
 """Rows of the wake index that are read at once."""
 MOST_SERVED = 64
-"""Agents whose due jobs are taken at the same time; the others wait in the index."""
+"""Agents whose due jobs are taken at the same time, if there are fewer places; the others wait in
+the index."""
 LONGEST_SLEEP = 60.0
 """Seconds: a wall clock that is set, or a machine that was suspended, is noticed after that."""
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
@@ -118,7 +119,9 @@ class JobRunner:
         self._alarm = alarm
         self._wake = wake
         self._per_agent = limits.jobs_per_agent or EVERY
-        self._places = asyncio.Semaphore(limits.jobs or EVERY)
+        places = limits.jobs or EVERY
+        self._places = asyncio.Semaphore(places)
+        self._most_served = max(MOST_SERVED, places)
         self._tasks = TaskOwner("jobs")
         self._tools = Tools(clock=shared.clock, bus=shared.bus, random=random, tasks=self._tasks)
         self._boot = 0
@@ -198,17 +201,17 @@ class JobRunner:
     async def _look(self) -> float | None:
         """Serve the agents whose jobs are due. Seconds until the next one is; None if none is."""
         now = self._clock.now()
-        while len(self._due) + len(self._served) < MOST_SERVED:
+        while len(self._due) + len(self._served) < self._most_served:
             agents, self._read = await due_agents(self._store, self._read, now=now, limit=PIECE)
             self._due.update(dict.fromkeys(agents))
             if not agents:
                 break
         for agent_id in list(self._due):
-            if agent_id not in self._served and len(self._served) < MOST_SERVED:
+            if agent_id not in self._served and len(self._served) < self._most_served:
                 del self._due[agent_id]
                 self._served.add(agent_id)
                 self._tasks.spawn(self._serve(agent_id), name=agent_id)
-        if len(self._served) >= MOST_SERVED:
+        if len(self._served) >= self._most_served:
             return None  # whoever is done first makes room, and says so
         at = await next_due(self._store, self._read)
         return None if at is None else min(max(at - self._clock.now(), 0.0), LONGEST_SLEEP)
@@ -359,7 +362,7 @@ class JobRunner:
     async def _hold(self, job: Job, jobs: Jobs, reason: str) -> None:
         """No handler has its name: it waits for a process that has one."""
         self._warn_once(f"{job.agent_id.partition('/')[0]}:{job.name}", f"a job is held: {reason}")
-        self._bus.emit("job:held", **about(job), reason=reason)
+        self._bus.emit("job:held", **facts_of(job), reason=reason)
         await jobs.insist(lambda tx: hold_job(tx, job, reason))
 
     def _warn_once(self, about: str, text: str) -> None:

@@ -52,6 +52,7 @@ class Upkeep:
             write=partial(shared.commits.run, None),
             insist=partial(shared.commits.insist, None),
             clock=shared.clock,
+            bus=shared.bus,
             new_due=shared.new_due_job,
         )
 
