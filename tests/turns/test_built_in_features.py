@@ -13,7 +13,7 @@ import pytest
 
 from tests.turns.support import running
 from thinkwell import App, Think, create_agent
-from thinkwell.core.errors import AgentDefinitionError, TurnActiveError
+from thinkwell.core.errors import AgentDefinitionError, FeatureError, TurnActiveError
 from thinkwell.features import Feature, Kit, Suggestions, Unwoken, Without
 from thinkwell.hooks.contexts import ScopeContext
 from thinkwell.hooks.seats import features_of
@@ -121,6 +121,36 @@ async def test_a_namespace_can_be_used_before_the_start_and_keeps_what_it_was_gi
     async with agent:
         await heard.wait()
         assert (agent.early.said, agent.early.known) == (["before"], ["look"])
+
+
+class Counting(Feature):
+    """Fails the first start, and counts its hook's calls."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.starts: list[int] = []
+
+    def hooks(self) -> dict[str, Any]:
+        return {"before_turn": lambda _: self.seen.append("turn")}
+
+    async def on_boot(self, kit: Kit) -> None:
+        self.starts.append(1)
+        if len(self.starts) == 1:
+            raise RuntimeError("not yet")
+
+
+async def test_an_agent_that_starts_at_the_second_try_has_its_hooks_once():
+    counting = Counting()
+    agent: Any = create_agent(model=ScriptedModel(["ok"]), features=[counting])
+    with pytest.raises(FeatureError, match="not yet"):
+        await agent.chat("hi")
+    try:
+        await agent.chat("hi")
+        assert counting.seen == ["turn"]  # the lists are shared: a copy does not copy them
+    finally:
+        await agent.close()
 
 
 class TestRearranging:

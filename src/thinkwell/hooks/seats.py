@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from thinkwell.core.errors import AgentDefinitionError, FeatureError, ToolDefinitionError
-from thinkwell.core.signal import AbortSignal
+from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import CLOSING, TaskOwner, run_apart
 from thinkwell.core.user_code import call_user, contained
 from thinkwell.hooks.contexts import HookContext
@@ -157,6 +157,7 @@ class Seats:
         self._agent = agent
         self._features: list[Feature] = []
         self._known: dict[str, Tool] = {}
+        self._disposers: list[Disposer] = []
         self._tasks = TaskOwner("features")
         for template in templates:
             # What was placed before the start keeps what was put into it.
@@ -182,7 +183,8 @@ class Seats:
             for feature, hooks in self._ask("hooks"):
                 with _named(feature, "hooks"):
                     for event, call in hooks.items():
-                        registry.add(event, call, name=f"{feature.name}.{event}")
+                        name = f"{feature.name}.{event}"
+                        self._disposers.append(registry.add(event, call, name=name))
         self.calls = self._gather_calls(taken)
         self.routes = tuple(self._gather_routes())
         for feature, jobs in self._ask("jobs"):
@@ -289,6 +291,9 @@ class Seats:
 
     async def close(self, within: float) -> None:
         """The agent goes to sleep. One that takes too long is left, beside the others."""
+        # An instance that is started again brings its hooks again.
+        while self._disposers:
+            self._disposers.pop()()
         closing = self._overriding("on_close")
         await asyncio.gather(*(self._notify(f, "on_close", within) for f in closing))
 
