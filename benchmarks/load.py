@@ -16,9 +16,9 @@ TAB_TURNS = 3
 
 AGENTS = 1_000
 INTERVAL_MS = 100
-RAMP = 0.008
+RAMP = 0.006
 """Seconds between the starts of two agents: the beginnings are not what is measured."""
-WINDOW = 15.0
+WINDOW = 10.0
 STREAM_RUNS = 5
 """Each with a fresh server: the target holds for every one of them."""
 RATES = (0.95 * 1000 / INTERVAL_MS, 1.05 * 1000 / INTERVAL_MS)
