@@ -61,7 +61,7 @@ async def crash(world: World, point: str, name: str) -> None:
 
 
 async def test_j0_a_job_that_was_not_stored_can_be_enqueued_again(world: World):
-    await crash(world, "j0", "simple")
+    await crash(world, "j0:2", "simple")  # the first one is the host's own
     assert row_of(world, "simple") is None
     server = await world.start()
     assert await post(server, job="simple") is not None
@@ -71,7 +71,7 @@ async def test_j0_a_job_that_was_not_stored_can_be_enqueued_again(world: World):
 
 @pytest.mark.parametrize(
     ("point", "attempts"),
-    [("j1", [(1, 0)]), ("j2", [(2, 0)]), ("j4", [(1, 0), (2, 0)]), ("j5", [(1, 0)])],
+    [("j1:2", [(1, 0)]), ("j2", [(2, 0)]), ("j4", [(1, 0), (2, 0)]), ("j5", [(1, 0)])],
 )
 async def test_a_stored_job_runs_at_least_once_and_ends_once(
     world: World, point: str, attempts: list[tuple[int, int]]
