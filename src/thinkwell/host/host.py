@@ -304,7 +304,9 @@ class Host:
     async def _wake(self, address: AgentAddress, *, create: bool) -> Activation:
         cls = self._classes[address.class_name]
         async with self._starts.watched(address.id):
-            return await wake(cls, address.name, self._shared, self._instance, create=create)
+            awake = await wake(cls, address.name, self._shared, self._instance, create=create)
+        self._jobs.woken(address.id)
+        return awake
 
     async def with_jobs(self, agent_id: str) -> JobsAwake:
         """An agent by its id, awake, or the host itself, whose upkeep is a job too."""

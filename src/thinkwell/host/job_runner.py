@@ -35,20 +35,17 @@ from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.features.jobs import Jobs, facts_of
 from thinkwell.hooks.jobs import JobHandler
+from thinkwell.host.due_agents import DueAgents
 from thinkwell.host.job_attempt import Attempt, Tools, lease, report_end
 from thinkwell.journal.boots import SOON
 from thinkwell.journal.jobs import (
-    DIED,
-    START,
+    UNREADABLE,
     Job,
-    Place,
     Random,
-    due_agents,
     due_row,
     fail_unreadable,
     has_leases,
     hold_job,
-    next_due,
     readable_job,
     take_up_leases,
 )
@@ -58,15 +55,13 @@ from thinkwell.store.base import Row
 
 log = logging.getLogger("thinkwell.jobs")
 
-PIECE = 256
-"""Rows of the wake index that are read at once."""
 MOST_SERVED = 64
 """Agents whose due jobs are taken at the same time, if there are fewer places; the others wait in
 the index."""
 LONGEST_SLEEP = 60.0
 """Seconds: a wall clock that is set, or a machine that was suspended, is noticed after that."""
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
-"""Seconds between tries to wake an agent whose start fails."""
+"""Seconds between tries to run the jobs of an agent that cannot run them."""
 EVERY = 1_000_000
 """A limit that is none."""
 
@@ -121,16 +116,13 @@ class JobRunner:
         self._per_agent = limits.jobs_per_agent or EVERY
         places = limits.jobs or EVERY
         self._places = asyncio.Semaphore(places)
-        self._most_served = max(MOST_SERVED, places)
+        self._agents = DueAgents(shared.store, shared.clock, max(MOST_SERVED, places))
         self._tasks = TaskOwner("jobs")
         self._tools = Tools(clock=shared.clock, bus=shared.bus, random=random, tasks=self._tasks)
         self._boot = 0
         self._young_until = 0.0
-        self._read = START
-        self._due: dict[str, None] = {}  # whose jobs are due, in order
-        self._served: set[str] = set()
         self._running: dict[str, set[asyncio.Task[None]]] = {}
-        self._failing: dict[str, float] = {}  # agents whose start fails, and the pause after it
+        self._failing: dict[str, float] = {}  # agents that cannot run jobs, and the next pause
         self._warned: set[str] = set()
         self._suspect = asyncio.Lock()
         self._news = asyncio.Event()
@@ -161,18 +153,22 @@ class JobRunner:
 
     def new_due(self, agent_id: str, due_at: float) -> None:
         """A job of this agent waits until then. Called after the commit that says so."""
-        if due_at <= self._clock.now():
-            self._due[agent_id] = None
-        elif due_at <= self._read.due_at:  # the clock was set back: read the index from there again
-            self._read = Place(due_at, 0)
+        self._agents.add_at(agent_id, due_at)
         self._news.set()
+
+    def woken(self, agent_id: str) -> None:
+        """An agent is awake. One whose jobs could not be run is tried at once."""
+        if agent_id in self._failing:
+            self._agents.add(agent_id)
+            self._news.set()
 
     # Whose jobs are due
 
     async def _run(self) -> None:
         try:
             await self._take_up()
-            self._due.update(dict.fromkeys(await agents_owing_hooks(self._store)))
+            for agent_id in await agents_owing_hooks(self._store):
+                self._agents.add(agent_id)
         except StoreError:  # damage: what was left running stays so, the others run
             log.critical("what was left cannot be read", exc_info=True, extra=_ABOUT)
         while not self._stopping:
@@ -182,6 +178,8 @@ class JobRunner:
             except StoreError:
                 log.exception("due jobs cannot be read", extra=_ABOUT)
                 pause = LONGEST_SLEEP
+            # A store may answer without suspending: whatever happens, others have their go.
+            await asyncio.sleep(0)
             if pause is None or pause > 0:
                 await self._wait(pause)
 
@@ -193,28 +191,17 @@ class JobRunner:
         ended = await self._commits.insist(
             None, lambda tx: take_up_leases(tx, boot, now=now, random=random)
         )
-        for job, status in ended:
+        for job in ended:
             about = {"agent": job.agent_id, "job": job.id}
-            log.error("job %s ended %s: %s", job.name, status, DIED, extra=about)
-            report_end(self._bus, job, status, DIED)
+            log.error("job %s ended %s: %s", job.name, job.status, job.error, extra=about)
+            report_end(self._bus, job, job.status, job.error)
 
     async def _look(self) -> float | None:
         """Serve the agents whose jobs are due. Seconds until the next one is; None if none is."""
-        now = self._clock.now()
-        while len(self._due) + len(self._served) < self._most_served:
-            agents, self._read = await due_agents(self._store, self._read, now=now, limit=PIECE)
-            self._due.update(dict.fromkeys(agents))
-            if not agents:
-                break
-        for agent_id in list(self._due):
-            if agent_id not in self._served and len(self._served) < self._most_served:
-                del self._due[agent_id]
-                self._served.add(agent_id)
-                self._tasks.spawn(self._serve(agent_id), name=agent_id)
-        if len(self._served) >= self._most_served:
-            return None  # whoever is done first makes room, and says so
-        at = await next_due(self._store, self._read)
-        return None if at is None else min(max(at - self._clock.now(), 0.0), LONGEST_SLEEP)
+        for agent_id in await self._agents.take():
+            self._tasks.spawn(self._serve(agent_id), name=agent_id)
+        pause = await self._agents.pause()
+        return None if pause is None else min(pause, LONGEST_SLEEP)
 
     async def _wait(self, seconds: float | None) -> None:
         """Until there is news, or so many seconds."""
@@ -230,46 +217,42 @@ class JobRunner:
     # One agent
 
     async def _serve(self, agent_id: str) -> None:
-        """Wake an agent and take its due jobs, until none is left."""
+        """Wake an agent and take its due jobs, until none is left.
+
+        The index has been read past them: however this fails, the agent is tried again.
+        """
         try:
-            awake = await self._awake(agent_id)
-            if awake is not None:
-                with awake.in_use():
-                    if awake.owes_hooks:
-                        await self._places.acquire()
-                        self._run_apart(agent_id, awake, awake.deliver_owed_hooks())
-                    while not self._stopping and await self._take(agent_id, awake):
-                        pass
+            awake = await self._wake(agent_id)
+            with awake.in_use():
+                if awake.owes_hooks:
+                    await self._places.acquire()
+                    self._run_apart(agent_id, awake, awake.deliver_owed_hooks())
+                while not self._stopping and await self._take(agent_id, awake):
+                    pass
+            self._failing.pop(agent_id, None)
+        except (ConfigurationError, AgentParkedError) as error:
+            self._warn_once(agent_id, f"due jobs wait: {error}")
+            self._try_later(agent_id, LAST_RETRY)  # it needs somebody who does something about it
         except OwnershipLostError:
             log.warning("another host runs the jobs of an agent", extra={"agent": agent_id})
-        except StoreError:
+            self._try_later(agent_id)
+        except Exception:
             log.exception("the jobs of an agent cannot be run", extra={"agent": agent_id})
+            self._try_later(agent_id)
         finally:
-            self._served.discard(agent_id)
+            self._agents.done(agent_id)
             self._forget_if_idle(agent_id)
             self._news.set()
 
-    async def _awake(self, agent_id: str) -> Awake | None:
-        """The agent, awake; None if it cannot be woken now."""
-        try:
-            awake = await self._wake(agent_id)
-        except (ConfigurationError, AgentParkedError) as error:
-            self._warn_once(agent_id, f"due jobs wait: {error}")
-            return None
-        except Exception:
-            log.exception("an agent with due jobs could not be woken", extra={"agent": agent_id})
-            delay = self._failing[agent_id] = min(
-                self._failing.get(agent_id, FIRST_RETRY / 2) * 2, LAST_RETRY
-            )
-            # It gives up its place: agents whose start fails must not keep the others waiting.
-            self._tasks.spawn(self._try_again(agent_id, delay), name="again")
-            return None
-        self._failing.pop(agent_id, None)
-        return awake
+    def _try_later(self, agent_id: str, first: float = FIRST_RETRY) -> None:
+        """Meanwhile it gives up its place: it must not keep the others waiting."""
+        delay = self._failing.get(agent_id, first)
+        self._failing[agent_id] = min(delay * 2, LAST_RETRY)
+        self._tasks.spawn(self._try_again(agent_id, delay), name="again")
 
     async def _try_again(self, agent_id: str, delay: float) -> None:
         await self._sleep(delay)
-        self._due[agent_id] = None
+        self._agents.add(agent_id)
         self._news.set()
 
     async def _take(self, agent_id: str, awake: Awake) -> bool:
@@ -290,7 +273,10 @@ class JobRunner:
         job = readable_job(row)
         if job is None:
             now = self._clock.now()
-            await jobs.insist(lambda tx: fail_unreadable(tx, row, now=now))
+            if (
+                failed := await jobs.insist(lambda tx: fail_unreadable(tx, row, now=now))
+            ) is not None:
+                report_end(self._bus, failed, "failed", UNREADABLE)
             return None
         try:
             return job, jobs.handlers.find(job.name)
@@ -343,7 +329,7 @@ class JobRunner:
 
     def _forget_if_idle(self, agent_id: str) -> None:
         """Nothing is remembered of an agent that neither runs nor has due jobs."""
-        if agent_id not in self._served and not self._running.get(agent_id):
+        if not self._agents.is_served(agent_id) and not self._running.get(agent_id):
             self._running.pop(agent_id, None)
 
     async def _alone(self, job: Job) -> bool:
@@ -362,8 +348,8 @@ class JobRunner:
     async def _hold(self, job: Job, jobs: Jobs, reason: str) -> None:
         """No handler has its name: it waits for a process that has one."""
         self._warn_once(f"{job.agent_id.partition('/')[0]}:{job.name}", f"a job is held: {reason}")
-        self._bus.emit("job:held", **facts_of(job), reason=reason)
-        await jobs.insist(lambda tx: hold_job(tx, job, reason))
+        if await jobs.insist(lambda tx: hold_job(tx, job, reason)):  # else it was cancelled
+            self._bus.emit("job:held", **facts_of(job), reason=reason)
 
     def _warn_once(self, about: str, text: str) -> None:
         if about not in self._warned:

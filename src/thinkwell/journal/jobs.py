@@ -260,9 +260,9 @@ async def retry_job(
     return await tx.execute("retry_job", {**_named(job), **fields, **ending}) == 1
 
 
-async def hold_job(tx: Transaction, job: Job, reason: str) -> None:
-    """Nothing can run it in this life of the process."""
-    await tx.execute("hold_job", {**_named(job), "held": reason})
+async def hold_job(tx: Transaction, job: Job, reason: str) -> bool:
+    """Nothing can run it in this life of the process. False if it does not wait any more."""
+    return await tx.execute("hold_job", {**_named(job), "held": reason}) == 1
 
 
 async def cancel_job(
@@ -280,10 +280,20 @@ async def revive_job(tx: Transaction, agent_id: str, job_id: str, *, now: float)
     return await tx.execute("revive_job", {"agent": agent_id, "id": job_id, "now": now}) == 1
 
 
-async def fail_unreadable(tx: Transaction, row: Row, *, now: float) -> None:
-    """End a job whose row cannot be decoded."""
+async def fail_unreadable(tx: Transaction, row: Row, *, now: float) -> Job | None:
+    """End a job whose row cannot be decoded: what can be said of it; None if it had ended."""
     named = {"agent": row["agent"], "id": row["id"]}
-    await tx.execute("fail_unreadable_job", {**named, "error": UNREADABLE, "now": now})
+    failed = {**named, "error": UNREADABLE, "now": now}
+    if await tx.execute("fail_unreadable_job", failed) == 0:
+        return None
+    return Job(
+        agent_id=row["agent"],
+        id=row["id"],
+        name=str(row["name"]),
+        attempt=row["attempt"],
+        status="failed",
+        error=UNREADABLE,
+    )
 
 
 async def drop_ended_jobs(tx: Transaction, *, before: float, limit: int) -> int:
@@ -301,20 +311,20 @@ async def has_leases(reader: Reader) -> bool:
 
 async def take_up_leases(
     tx: Transaction, boot: int, *, now: float, random: Random
-) -> Sequence[tuple[Job, JobStatus]]:
+) -> Sequence[Job]:
     """The process that ran these jobs is gone: what becomes of each, in one transaction.
 
-    One cut off by a stop that somebody asked for gets its attempt back.
+    One cut off by a stop that somebody asked for gets its attempt back. Gives those that ended.
     """
     await tx.execute("release_held_jobs", {})
-    ended: list[tuple[Job, JobStatus]] = []
+    ended: list[Job | None] = []
     for row in await tx.fetch_all("leased_jobs", {}):
         job = readable_job(row)
         if job is None:
-            await fail_unreadable(tx, row, now=now)
+            ended.append(await fail_unreadable(tx, row, now=now))
         elif job.boot != boot and (status := await _take_up(tx, job, now, random)) is not None:
-            ended.append((job, status))
-    return ended
+            ended.append(msgspec.structs.replace(job, status=status, error=DIED))
+    return [job for job in ended if job is not None]
 
 
 async def _take_up(tx: Transaction, job: Job, now: float, random: Random) -> JobStatus | None:
