@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
@@ -134,6 +135,7 @@ _MODULES = frozenset(
         "turns",
     }
 )
+# Names that the front door had once: they go on working there, and say where they are now.
 _MOVED = {
     "ChatAbortContext": "thinkwell.hooks",
     "ChatDoneContext": "thinkwell.hooks",
@@ -159,9 +161,13 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"thinkwell.{name}")
     if name in _MOVED:
-        raise AttributeError(
-            f"thinkwell.{name} has moved: write `from {_MOVED[name]} import {name}`."
+        # Not kept in `globals()`: each place that still says it is told where to look.
+        warn(
+            f"thinkwell.{name} has moved: write `from {_MOVED[name]} import {name}`.",
+            DeprecationWarning,
+            stacklevel=2,
         )
+        return getattr(import_module(_MOVED[name]), name)
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'thinkwell' has no attribute {name!r}")
