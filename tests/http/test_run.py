@@ -12,6 +12,7 @@ import pytest
 from tests.http.support import DOWN, Client, Guide, file_store, talking
 from tests.wire.serving import serving
 from thinkwell import App, Principal
+from thinkwell.hooks import ChatResponse
 from thinkwell.messages.message import text_of, user_message
 from thinkwell.testing import ScriptedModel, call, error, pause, text
 
@@ -49,6 +50,38 @@ async def test_messages_are_taken_as_they_are(several: bool):
         _, result = await run(client, input=[message] if several else message)
         assert result["text"] == "ok"
         assert (await client.stored())[0] == message
+
+
+class Ending(Guide):
+    """The hook of its end waits until it is let go."""
+
+    entered: asyncio.Event
+    leave: asyncio.Event
+
+    async def on_chat_response(self, ctx: ChatResponse) -> None:
+        self.entered.set()
+        await self.leave.wait()
+        self.runs.append("hook")
+
+
+async def test_it_is_answered_after_the_hooks_of_the_end():
+    """DESIGN §1: then the hooks; then a waiting caller resumes, also one that came meanwhile."""
+    Ending.entered, Ending.leave, answered = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def ask(client: Client) -> str:
+        _, result = await run(client, input="hi", idempotencyKey="k")
+        answered.extend(await client.runs())
+        return result["text"]
+
+    async with talking("done", cls=Ending) as client:
+        asked = [asyncio.ensure_future(ask(client))]
+        await Ending.entered.wait()
+        asked.append(asyncio.ensure_future(ask(client)))
+        assert len(await client.stored()) == 2
+        assert not any(one.done() for one in asked)
+        Ending.leave.set()
+        assert await asyncio.gather(*asked) == ["done", "done"]
+        assert answered == ["hook", "hook"]
 
 
 async def test_without_waiting_it_is_only_accepted_and_can_be_looked_at():

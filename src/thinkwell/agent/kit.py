@@ -145,6 +145,10 @@ class AgentKit:
         """Follow a turn."""
         return self._chat.tail(request_id, start, silence=silence)
 
+    async def wait(self, request_id: str) -> TurnRecord:
+        """The row of a turn that is over."""
+        return await self._chat.until_over(request_id)
+
     async def find(self, request_id: str) -> TurnRecord | None:
         """The row of a turn."""
         return await self._chat.find(request_id)

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
 from typing import Any, cast
 
-from thinkwell.core.errors import SubmissionConflictError
+from thinkwell.core.errors import HostClosedError, SubmissionConflictError
 from thinkwell.core.tasks import CutOffError
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.routes import Route, RouteRequest
 from thinkwell.journal.submission import Submission
-from thinkwell.journal.tail import Ended
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.visible import visible_message
@@ -83,17 +81,15 @@ class HttpRun(Feature):
             raise Refusal(400, f"`input` cannot be used: {error}.") from error
 
     async def _settled(self, request_id: str) -> TurnRecord:
-        """The row of a turn once it has ended. Nobody who leaves here stops it."""
+        """The row of a turn that is over. Nobody who leaves here stops it."""
         try:
-            async with aclosing(self.kit.tail(request_id)) as tail:
-                async for event in tail:
-                    if isinstance(event, Ended) and event.failure is not None:
-                        raise _later(request_id, str(event.failure)) from event.failure
+            found = await self.kit.wait(request_id)
+        except HostClosedError as stop:
+            raise _later(request_id, str(stop)) from stop
         except asyncio.CancelledError as cut:
             said = _later(request_id, "The server stops; the turn goes on at its next start.")
             raise CutOffError({"error": said.text, **said.facts}) from cut
-        found = await self.kit.find(request_id)
-        if found is None or not found.settled:
+        if not found.settled:
             raise _later(request_id, "The turn has no stored end yet.")
         return found
 

@@ -170,6 +170,14 @@ class Kit(Protocol):
         """
         ...
 
+    async def wait(self, request_id: str) -> TurnRecord:
+        """How a turn has ended, once the hooks of its end are through. Leaving stops nothing.
+
+        Raises `TurnNotFoundError`, and `HostClosedError` if the app stops first: the turn goes on
+        at its next start.
+        """
+        ...
+
     async def find(self, request_id: str) -> TurnRecord | None:
         """How a turn stands; None if there is none."""
         ...

@@ -87,6 +87,8 @@ class Turns:
         """Turns of an earlier life whose response hooks have not run."""
         self.running: RunningTurn | None = None
         """The turn that holds the slot."""
+        self._finishing: dict[str, TurnHandle] = {}
+        """Turns that have left the slot and whose end hooks run."""
         self._continuation_origin: str | None = None
         self.intake = asyncio.Lock()
         """Held while a submit is judged by the concurrency policy and accepted."""
@@ -214,6 +216,21 @@ class Turns:
         except asyncio.CancelledError:
             self._cancel_soon(handle, "the caller was cancelled")
             raise
+
+    async def until_over(self, request_id: str) -> TurnRecord:
+        """The row of a turn once it is over, the hooks of its end included. Leaving stops nothing.
+
+        Raises `TurnNotFoundError`, and `HostClosedError` if the app stops first.
+        """
+        handle = self.line.find(request_id) or self._finishing.get(request_id)
+        if handle is not None:
+            await handle.until_over()
+            if handle.ended is None:
+                handle.result()  # raises what keeps it from its end
+        record = await self.find(request_id)
+        if record is None:
+            raise TurnNotFoundError(request_id)
+        return record
 
     async def chunks(self, handle: TurnHandle) -> AsyncGenerator[Chunk]:
         """The chunks of a turn as they become durable. Leaving the iteration stops the turn."""
@@ -414,6 +431,7 @@ class Turns:
             origin, self._continuation_origin = self._continuation_origin, None
             await self._line_up(TurnHandle(outcome.continuation), origin)
         self.changed()  # now: whoever waited for this turn to leave finds what goes on with it
+        self._finishing[record.request_id] = handle
         self.tasks.spawn(self._finish(handle, outcome), name="notify")
 
     async def _finish(self, handle: TurnHandle, outcome: TurnOutcome) -> None:
@@ -422,6 +440,7 @@ class Turns:
             if outcome.record.hooks_owed or outcome.cleared:
                 await notify(self.parts, outcome, depth=handle.depth)
         finally:
+            self._finishing.pop(handle.record.request_id, None)
             handle.finish(result_of(outcome), outcome)
 
     async def _skip(self, handle: TurnHandle) -> None:
