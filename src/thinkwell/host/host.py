@@ -89,6 +89,7 @@ class Host:
         instance: Instance | None = None,
         sleep: Sleep = asyncio.sleep,  # before it tries something again
         alarm: Sleep = asyncio.sleep,  # until the next job is due
+        lasted: Sleep = asyncio.sleep,  # until this life of the process counts as steady
     ) -> None:
         self._classes = _by_name(agents)
         self._instance = instance
@@ -115,6 +116,7 @@ class Host:
         self._drain_timeout = drain_timeout
         self._idle_timeout = idle_timeout
         self._sleep = sleep
+        self._lasted = lasted
         self._awake: dict[str, asyncio.Task[Activation]] = {}
         self._last_used: dict[str, float] = {}
         self._tasks = TaskOwner("host")
@@ -123,9 +125,19 @@ class Host:
         """Whether a stop has begun: nobody should send work here any more."""
 
     async def start(self) -> None:
-        """Open the store and wake every agent with unfinished work."""
+        """Open the store and wake every agent with unfinished work.
+
+        A start that fails leaves nothing behind: neither the lock of the file nor a task.
+        """
         await self._store.open()
         self._running = True
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop(0.0)
+            raise
+
+    async def _start(self) -> None:
         await self._begin_boot()
         self._tasks.spawn(self._watch_idle(), name="idle")
         self._tasks.spawn(self._watch_store(), name="store")
@@ -358,8 +370,9 @@ class Host:
         self._tasks.spawn(self._last(), name="steady")
 
     async def _last(self) -> None:
-        await asyncio.sleep(SOON)
-        await mark_steady(self._store, self._shared.boot)
+        await self._lasted(SOON)
+        # However long the store takes: a life that is not marked counts as one that died soon.
+        await self._shared.commits.insist(None, lambda tx: mark_steady(tx, self._shared.boot))
 
     async def plan_the_end(self) -> None:
         """Write down that the end of this process is asked for: it is no death then."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from thinkwell.journal.budget import Incident
-from thinkwell.store.base import Reader, Store
+from thinkwell.store.base import Reader, Store, Transaction
 
 SOON = 60.0
 """Seconds after its start within which a death is a death soon after a start."""
@@ -79,10 +79,9 @@ async def was_unplanned(reader: Reader, boot: int) -> bool:
     return row is not None and row["stopped_at"] is None
 
 
-async def mark_steady(store: Store, boot: int) -> None:
+async def mark_steady(tx: Transaction, boot: int) -> None:
     """It has lasted."""
-    async with store.transaction() as tx:
-        await tx.execute("mark_steady", {"id": boot})
+    await tx.execute("mark_steady", {"id": boot})
 
 
 async def mark_stopped(store: Store, boot: int, now: float) -> None:

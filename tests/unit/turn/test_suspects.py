@@ -113,7 +113,8 @@ class TestWhoIsSuspected:
         first, _ = await begin_boot(store, 0.0)
         second, before = await begin_boot(store, 1.0)
         assert [boot.id for boot in before] == [first]
-        await mark_steady(store, first)
+        async with store.transaction() as tx:
+            await mark_steady(tx, first)
         _, before = await begin_boot(store, 2.0)
         assert [(boot.id, boot.died_soon) for boot in before] == [(second, True), (first, False)]
         assert await suspects_of(store, before) == set()
