@@ -40,10 +40,8 @@ TARGETS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
         [f"{UNIT}/turn/test_policy.py"],
     ),
     "thinkwell.turn.run.steps": (["decide_next"], [f"{UNIT}/turn/test_resume.py"]),
-    "thinkwell.turn.run.resume": (
-        ["read_position", "stop_reason_of"],
-        [f"{UNIT}/turn/test_resume.py"],
-    ),
+    "thinkwell.turn.run.resume": (["read_position"], [f"{UNIT}/turn/test_resume.py"]),
+    "thinkwell.turn.run.step_result": (["stop_reason_of"], [f"{UNIT}/turn/test_resume.py"]),
     "thinkwell.journal.budget": ((), [f"{UNIT}/journal/test_budget.py"]),
     "thinkwell.messages.repair": ((), [f"{MESSAGES}/test_repair.py"]),
     "thinkwell.messages.fold": (

@@ -49,14 +49,6 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 }
 
 
-def is_pydantic_ai_model(value: object) -> bool:
-    """Whether `value` is a pydantic-ai model, found out without importing pydantic-ai."""
-    return any(
-        base.__name__ == "Model" and base.__module__ == "pydantic_ai.models"
-        for base in type(value).__mro__
-    )
-
-
 def infer(name: str) -> PydanticAIModel:
     """The model that pydantic-ai knows by this `provider:name`. Raises what pydantic-ai raises."""
     try:

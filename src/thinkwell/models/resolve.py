@@ -19,7 +19,7 @@ import msgspec
 from thinkwell.core.errors import ConfigurationError, MissingExtraError
 from thinkwell.models.base import Model
 from thinkwell.models.fallback import FallbackModel, close_model
-from thinkwell.models.pydantic_ai import PydanticAIModel, infer, is_pydantic_ai_model
+from thinkwell.models.pydantic_ai import PydanticAIModel, infer
 
 ModelLike: TypeAlias = "str | Model | Sequence[str | Model | Any] | Any"
 """A string, a `Model`, a pydantic-ai model, or a list of these."""
@@ -66,6 +66,14 @@ def resolve_model(like: ModelLike) -> Model:
     if isinstance(like, list | tuple):
         return FallbackModel([resolve_model(item) for item in cast("list[ModelLike]", like)])
     raise ConfigurationError(f"{like!r} is no model. {_FORMS}")
+
+
+def is_pydantic_ai_model(value: object) -> bool:
+    """Whether `value` is a pydantic-ai model, found out without importing pydantic-ai."""
+    return any(
+        base.__name__ == "Model" and base.__module__ == "pydantic_ai.models"
+        for base in type(value).__mro__
+    )
 
 
 class ModelPool:

@@ -35,6 +35,9 @@ class FoundTool(msgspec.Struct, frozen=True):
     enabled: bool
 
 
+_NONE = ScopeSections()
+
+
 class ScopeRegistry:
     """The scopes of one activation."""
 
@@ -105,7 +108,7 @@ class ScopeRegistry:
 
     async def sections(self) -> ScopeSections:
         """The context of the enabled scopes, as it is now."""
-        return await render_sections(self._snapshot)
+        return await render_sections(self._snapshot) if self._snapshot else _NONE
 
     def _checked(self, scope: Scope) -> dict[str, Tool]:
         if scope.name in self._scopes:

@@ -44,7 +44,8 @@ from thinkwell.models.base import (
     ToolInputStart,
     ToolSpec,
 )
-from thinkwell.models.pydantic_ai import PydanticAIModel, is_pydantic_ai_model
+from thinkwell.models.pydantic_ai import PydanticAIModel
+from thinkwell.models.resolve import is_pydantic_ai_model
 
 WEATHER = ToolSpec(
     "get_weather",

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thinkwell.models.base import Finish
-from thinkwell.turn.run.resume import Position, read_position, stop_reason_of
+from thinkwell.turn.run.resume import Position, read_position
+from thinkwell.turn.run.step_result import stop_reason_of
 from thinkwell.turn.run.steps import Continue, Final, decide_next
 
 START = {"type": "start", "messageId": "m"}

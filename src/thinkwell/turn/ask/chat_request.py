@@ -84,7 +84,8 @@ async def accept_chat(
     sent = await in_pieces(read_list(asked.messages, known))
     again = asked.trigger == "regenerate-message"
     await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
-    await report_copies(turns, asked.messages, asker.principal)
+    if any(_is_copy(item) for item in asked.messages):
+        await report_copies(turns, asked.messages, asker.principal)
     async with turns.intake:  # two tabs at once: the second sees the first in line
         regenerate = asked.trigger == "regenerate-message" and sent.ids
         plan = Plan() if regenerate else turns.plan(policy, asker.principal)
@@ -309,6 +310,11 @@ def read_list(sent: list[Any], stored: Collection[str] = ()) -> Pieces[SentList]
     at_the_end = takewhile(lambda each: each.role == "user", map(check_reference, reversed(sent)))
     trailing = [reference.id for reference in at_the_end]
     return SentList(tuple(messages), tuple(ids), tuple(unknown), tuple(reversed(trailing)))
+
+
+def _is_copy(item: Any) -> bool:
+    """Whether a client sent a reply along, as its hook does with the whole conversation."""
+    return isinstance(item, dict) and cast("dict[str, Any]", item).get("role") == "assistant"
 
 
 def _id_of(message: Any) -> str:

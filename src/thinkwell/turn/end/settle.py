@@ -216,10 +216,9 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | N
     await pack_journal(tx, turn.record, turn.log, now=record.settled_at or 0.0, hidden=kept)
     turn.log.packed = True
     following = None
-    if end.status == "completed":
-        following = await start_continuation(
-            tx, turn.parts, record, turn.reply.fold.message, owed=turn.reply.continuation_owed
-        )
+    if end.status == "completed" and turn.reply.continuation_owed:
+        message = turn.reply.fold.message
+        following = await start_continuation(tx, turn.parts, record, message, owed=True)
     return Stored(record, following)
 
 

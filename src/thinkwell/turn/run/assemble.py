@@ -20,7 +20,7 @@ from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.limits import MAX_ROW_BYTES
-from thinkwell.messages.message import UIMessage
+from thinkwell.messages.message import UIMessage, tool_parts
 from thinkwell.messages.model_messages import (
     AssistantMessage,
     ModelMessage,
@@ -75,8 +75,10 @@ async def assemble(turn: RunningTurn) -> Prompt:
     lines = parts.offers.prompt(facts)
     offered = {**parts.scopes.active_tools(), **tools}
     base = await call_user("get_system_prompt", parts.agent.get_system_prompt)
+    config = TurnConfig()
     context = TurnContext(
         **turn.hook_fields(),
+        config=config,
         system=with_capabilities(base, _offered(offered, None), lines),
         messages=await read_history(turn, tools),
         tools=MappingProxyType(offered),
@@ -86,24 +88,24 @@ async def assemble(turn: RunningTurn) -> Prompt:
         scopes=parts.scopes.get_snapshot(),
         turn_metadata=turn.record.metadata,
     )
-    config = await parts.hooks.before_turn(
-        context, parts.resolve_model, partial(note_decision, turn, "before_turn")
-    )
+    if parts.hooks.registry.hooks("before_turn"):
+        decided = partial(note_decision, turn, "before_turn")
+        config = await parts.hooks.before_turn(context, parts.resolve_model, decided)
+        context = with_turn_config(context, config)
     turn.settings = settings_of(parts.agent, config)
-    final = with_turn_config(context, config)
     turn.settings = msgspec.structs.replace(
         turn.settings,
         tools={**tools, **(config.tools or {})},
-        authorization=await call_user("authorize_turn", parts.agent.authorize_turn, final),
+        authorization=await call_user("authorize_turn", parts.agent.authorize_turn, context),
     )
-    if not final.messages:
+    if not context.messages:
         raise EmptyPromptError(
             "There is no message to send to the model. Give `run` an input, or add messages first."
         )
     return Prompt(
-        model=final.model,
-        system=_system(base, lines, final.tools, config),
-        messages=final.messages,
+        model=context.model,
+        system=_system(base, lines, context.tools, config),
+        messages=context.messages,
         tools=turn.settings.tools,
         config=config,
     )
@@ -192,12 +194,17 @@ async def _window(turn: RunningTurn) -> list[StoredMessage]:
     return recent.messages
 
 
+def _is_whole(message: UIMessage) -> bool:
+    """Whether there is nothing to repair in it: most messages have no calls at all."""
+    return not any(tool_parts(message)) or is_intact(message)
+
+
 async def _repaired(
     turn: RunningTurn, window: list[StoredMessage], tools: Mapping[str, Tool]
 ) -> list[StoredMessage]:
     """Give every unanswered call a result; a changed message is stored once and stays as it is."""
     cache = turn.parts.session.cache
-    if all(cache.converted(stored, is_intact, variant="intact") for stored in window):
+    if all(cache.converted(stored, _is_whole, variant="intact") for stored in window):
         return window
     answered_elsewhere = {name for name, tool in tools.items() if tool.is_client}
     repair = repair_transcript(

@@ -15,7 +15,7 @@ from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
-from thinkwell.journal.budget import Spent, after_stall
+from thinkwell.journal.budget import Incident, Spent, after_stall
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnGoneError, TurnRecord, attempt_body, start_attempt
 from thinkwell.messages.convert import to_model_messages
@@ -54,7 +54,8 @@ async def begin(turn: RunningTurn) -> Ending | None:
     if record.continuation and not await _take_up_reply(turn):
         return Skipped("superseded")
     finished = None if first else await restore(turn)
-    spent = await judge_attempts(turn)
+    verdict = record.incident if first else await judge_attempts(turn)
+    spent = _count_attempt(turn, verdict, first=first)
     if spent is not None and finished is None:
         return Parked(spent)
     messages = await _input_of(turn)
@@ -118,11 +119,21 @@ def _count_stall(turn: RunningTurn) -> None:
     """Give up after too many stalls in one step."""
     record, allowed = turn.record, turn.parts.agent.max_recovery_attempts
     verdict = after_stall(record.incident, turn.step_number, max_attempts=allowed)
-    if isinstance(verdict, Spent):
+    if _count_attempt(turn, verdict) is not None:
         raise StageError("recovery", TurnError(GAVE_UP))
-    incident = verdict.begun(turn.parts.boot, turn.past.progress)
-    keep_record(turn)
-    turn.record = msgspec.structs.replace(record, incident=incident)
+
+
+def _count_attempt(
+    turn: RunningTurn, verdict: Incident | Spent, *, first: bool = False
+) -> Spent | None:
+    """The record says that an attempt begins, unless the budget is spent."""
+    if isinstance(verdict, Spent):
+        return verdict
+    if not first:  # a first one costs nothing more: it keeps no record of its places
+        keep_record(turn)
+    incident = verdict.begun(turn.parts.boot, turn.past.progress, first=first)
+    turn.record = msgspec.structs.replace(turn.record, incident=incident)
+    return None
 
 
 async def _take_up_reply(turn: RunningTurn) -> bool:
@@ -148,6 +159,8 @@ async def _input_of(turn: RunningTurn) -> tuple[UIMessage, ...]:
 
 
 async def _call_on_input(turn: RunningTurn, messages: tuple[UIMessage, ...]) -> None:
+    if not turn.parts.hooks.registry.hooks("on_message"):
+        return
     for message in messages:
         for entry in to_model_messages(message):
             await call_on_message(turn, entry, None, message["id"])
@@ -157,6 +170,8 @@ async def _call_on_start(
     turn: RunningTurn, messages: tuple[UIMessage, ...]
 ) -> AbortTurn | FailTurn | HookFailedError | None:
     """Tell `on_turn_start`; returns what a hook raised to end the turn."""
+    if not turn.parts.hooks.registry.hooks("on_turn_start"):
+        return None
     users = [message for message in messages if message["role"] == "user"]
     context = TurnStartContext(
         **turn.hook_fields(),

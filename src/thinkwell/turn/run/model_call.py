@@ -43,7 +43,7 @@ from thinkwell.turn.run.call_chunks import emit_call, input_start, provider_call
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_request
 from thinkwell.turn.run.pending_call import PendingCall, is_same_call, read_call
-from thinkwell.turn.run.places import at
+from thinkwell.turn.run.places import UNMARKED, at
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.step_result import has_result
@@ -71,7 +71,7 @@ async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     reader = _Reader(turn, step)
     note_request(turn, step.number, step.model, step.request)
     try:
-        async with at(turn, MODEL):
+        async with at(turn, MODEL) if turn.places else UNMARKED:
             crash_here("c3")
             with interruptible(turn.signal), contained(f"model {step.model.model_id!r}"):
                 await _read(turn, step, reader)

@@ -8,51 +8,53 @@ next one writes the whole list, and what was left with progress does not count.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from inspect import isawaitable
 from typing import Any
 
 from thinkwell.journal.budget import hook_place
 from thinkwell.journal.turns import mark_places
 from thinkwell.store.base import Transaction
+from thinkwell.turn.run.growth import Places
 from thinkwell.turn.run.running import RunningTurn, current_turn
 
-FIRST_MARKED = 2
-"""The first attempt that writes its places down."""
+UNMARKED: AbstractAsyncContextManager[None] = nullcontext()
+"""Stands in a first attempt, which keeps no record."""
 
 
 def keep_record(turn: RunningTurn) -> None:
     """Another attempt begins: from now on the agent's hooks are places too."""
-    turn.places.written = ()
+    turn.places = Places()
     turn.parts.hooks.registry.watch(watched_hook)
 
 
 @asynccontextmanager
 async def at(turn: RunningTurn, place: str) -> AsyncGenerator[None]:
     """Around code that may take the process down."""
-    if turn.record.attempt < FIRST_MARKED:
+    places = turn.places
+    if places is None:
         yield
         return
-    turn.places.now = (*turn.places.now, place)
+    places.now = (*places.now, place)
     try:
-        await _write(turn, place)
+        await _write(turn, places, place)
         yield
     finally:
-        left = list(turn.places.now)
+        left = list(places.now)
         left.remove(place)  # once: parallel calls may be in the same hook
-        turn.places.now = tuple(left)
+        places.now = tuple(left)
 
 
-async def _write(turn: RunningTurn, place: str) -> None:
-    if place in turn.places.written:
+async def _write(turn: RunningTurn, places: Places, place: str) -> None:
+    if place in places.written:
         return  # a hook that is called for every chunk
 
     async def write(tx: Transaction) -> tuple[str, ...]:
-        places = tuple(dict.fromkeys(turn.places.now))
-        await mark_places(tx, turn.record, places)
-        return places
+        now = tuple(dict.fromkeys(places.now))
+        await mark_places(tx, turn.record, now)
+        return now
 
-    turn.places.written = await turn.parts.commits.insist(turn.parts.owner, write)
+    places.written = await turn.parts.commits.insist(turn.parts.owner, write)
 
 
 def watched_hook(event: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -61,7 +63,7 @@ def watched_hook(event: str, name: str, call: Callable[..., Any]) -> Callable[..
 
     def watched(*arguments: Any) -> Any:
         turn = current_turn.get()
-        if turn is None or turn.record.attempt < FIRST_MARKED or not turn.active:
+        if turn is None or turn.places is None or not turn.active:
             return call(*arguments)
         return _inside(turn, place, lambda: call(*arguments))
 

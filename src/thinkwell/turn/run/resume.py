@@ -20,9 +20,9 @@ from typing import Any, cast
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.hooks.contexts import StopReason
 from thinkwell.journal.boots import was_unplanned
 from thinkwell.journal.budget import (
+    Incident,
     Remains,
     Spent,
     after_death,
@@ -37,9 +37,14 @@ from thinkwell.messages.message import tool_name, tool_parts
 from thinkwell.models.base import Finish
 from thinkwell.turn.end.ending import Completed
 from thinkwell.turn.run.growth import OutsideAnswer
-from thinkwell.turn.run.places import keep_record
 from thinkwell.turn.run.running import RunningTurn
-from thinkwell.turn.run.step_result import finish_from_json, has_result, step_blocks, step_result
+from thinkwell.turn.run.step_result import (
+    finish_from_json,
+    has_result,
+    step_blocks,
+    step_result,
+    stop_reason_of,
+)
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -95,23 +100,14 @@ async def restore(turn: RunningTurn) -> Completed | None:
     return Completed(reason, output[-1]["value"] if output else None)
 
 
-async def judge_attempts(turn: RunningTurn) -> Spent | None:
-    """Whether the budget allows another attempt; if so, the record says that it begins."""
-    record, parts = turn.record, turn.parts
-    verdict, last = record.incident, record.incident.boots[-1:]
-    if last and last[0] != parts.boot and await was_unplanned(parts.store, last[0]):
-        allowed = parts.agent.max_recovery_attempts
-        verdict = after_death(
-            record.incident, _found(turn), max_attempts=allowed, now=parts.clock.now()
-        )
-    if isinstance(verdict, Spent):
-        return verdict
-    first = record.attempt == 0
-    if not first:
-        keep_record(turn)
-    incident = verdict.begun(parts.boot, turn.past.progress, first=first)
-    turn.record = msgspec.structs.replace(record, incident=incident)
-    return None
+async def judge_attempts(turn: RunningTurn) -> Incident | Spent:
+    """What the budget says of another attempt."""
+    parts, incident = turn.parts, turn.record.incident
+    last = incident.boots[-1:]
+    if not last or last[0] == parts.boot or not await was_unplanned(parts.store, last[0]):
+        return incident
+    allowed = parts.agent.max_recovery_attempts
+    return after_death(incident, _found(turn), max_attempts=allowed, now=parts.clock.now())
 
 
 def _found(turn: RunningTurn) -> Remains:
@@ -141,22 +137,8 @@ def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None
     turn.past.finish = finishes.get(ended, CUT)
 
 
-MAY_GO_ON: frozenset[str] = frozenset({"stop", "tool-calls", "other"})
-"""Finish reasons after which tools run and another step may follow (spec/02 §4.2)."""
 CUT = Finish(reason="other", raw_reason="interrupted")
 """Stands for the end of a model call that a crash cut off."""
-
-
-def stop_reason_of(finish_reason: str, *, capped: bool = False) -> StopReason:
-    """The turn's stop reason for the finish reason of its last step."""
-    if capped and finish_reason in MAY_GO_ON:
-        return "max_steps"
-    known: dict[str, StopReason] = {
-        "length": "length",
-        "content-filter": "content-filter",
-        "other": "other",
-    }
-    return known.get(finish_reason, "end")
 
 
 def open_tool_calls(turn: RunningTurn) -> list[dict[str, Any]]:

@@ -74,7 +74,8 @@ class RunningTurn:
         self.steps: list[StepResult] = []
         self.past = Past()
         self.calls = Calls()
-        self.places = Places()
+        self.places: Places | None = None
+        """Where it is, from the second attempt on."""
 
     @property
     def record(self) -> TurnRecord:

@@ -17,27 +17,13 @@ from thinkwell.turn.run.pending_call import PendingCall
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Prompt, Step
 
-# One for all: most turns ask for no spans, and then nothing is made for them.
-_UNTRACED = nullcontext()
-
-
-def turn_span(turn: RunningTurn, prompt: Prompt) -> AbstractContextManager[None]:
-    """From the assembled prompt to the last step."""
-    return _turn_span(turn, prompt) if turn.settings.telemetry else _UNTRACED
-
-
-def step_span(turn: RunningTurn, step: Step) -> AbstractContextManager[None]:
-    """One model call and its tools."""
-    return _step_span(turn, step) if turn.settings.telemetry else _UNTRACED
-
-
-def tool_span(turn: RunningTurn, call: PendingCall) -> AbstractContextManager[None]:
-    """From the question whether a call may run to its stored result."""
-    return _tool_span(turn, call) if turn.settings.telemetry else _UNTRACED
+UNTRACED: AbstractContextManager[None] = nullcontext()
+"""Stands in a turn that asked for no spans: most do, and then nothing is made for them."""
 
 
 @contextmanager
-def _turn_span(turn: RunningTurn, prompt: Prompt) -> Generator[None]:
+def turn_span(turn: RunningTurn, prompt: Prompt) -> Generator[None]:
+    """From the assembled prompt to the last step."""
     record = turn.record
     facts = {
         "thinkwell.agent_id": record.agent_id,
@@ -53,7 +39,8 @@ def _turn_span(turn: RunningTurn, prompt: Prompt) -> Generator[None]:
 
 
 @contextmanager
-def _step_span(turn: RunningTurn, step: Step) -> Generator[None]:
+def step_span(turn: RunningTurn, step: Step) -> Generator[None]:
+    """One model call and its tools."""
     facts = {
         "thinkwell.step_number": step.number,
         "gen_ai.provider.name": step.model.provider,
@@ -68,7 +55,8 @@ def _step_span(turn: RunningTurn, step: Step) -> Generator[None]:
 
 
 @contextmanager
-def _tool_span(turn: RunningTurn, call: PendingCall) -> Generator[None]:
+def tool_span(turn: RunningTurn, call: PendingCall) -> Generator[None]:
+    """From the question whether a call may run to its stored result."""
     facts = {"gen_ai.tool.name": call.tool_name, "gen_ai.tool.call.id": call.call_id}
     context = _context(turn, "tool", facts, call.input)
     with traced(turn.parts.hooks, context):

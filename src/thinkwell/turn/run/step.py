@@ -111,17 +111,10 @@ async def prepare_step(
         ),
     )
     context = _with_request(context, prompt.config)
-
-    def patch(current: StepContext, config: StepConfig) -> StepContext:
-        return _patched(turn, known, current, config)
-
-    try:
-        context, config, response = await turn.parts.hooks.before_step(
-            context, patch, partial(note_decision, turn, "before_step")
-        )
-    except Exception as error:
-        raise ends_turn(error) or StageError("step", error) from error
-    _keep(conversation, config)
+    config, response = StepConfig(), None
+    if turn.parts.hooks.registry.hooks("before_step"):
+        context, config, response = await _ask_hooks(turn, known, context)
+        _keep(conversation, config)
     step = Step(
         number=turn.step_number,
         model=context.model,
@@ -135,6 +128,22 @@ async def prepare_step(
     forced = last or _is_last_permitted(turn)
     step = _with_output(step, config.output or turn.settings.output, forced=forced)
     return await _with_scopes(turn, step)
+
+
+async def _ask_hooks(
+    turn: RunningTurn, known: Mapping[str, Tool], context: StepContext
+) -> tuple[StepContext, StepConfig, ModelResponse | None]:
+    """What `before_step` makes of the step."""
+
+    def patch(current: StepContext, config: StepConfig) -> StepContext:
+        return _patched(turn, known, current, config)
+
+    try:
+        return await turn.parts.hooks.before_step(
+            context, patch, partial(note_decision, turn, "before_step")
+        )
+    except Exception as error:
+        raise ends_turn(error) or StageError("step", error) from error
 
 
 def step_tools(turn: RunningTurn, prompt: Prompt) -> dict[str, Tool]:

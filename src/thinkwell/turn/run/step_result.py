@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 
-from thinkwell.hooks.contexts import StepResult, ToolCallInfo, ToolResultInfo
+from thinkwell.hooks.contexts import StepResult, StopReason, ToolCallInfo, ToolResultInfo
 from thinkwell.journal.events import ModelEnded, encode_event
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import Part, UIMessage, is_settled, is_tool_part, tool_name
@@ -123,3 +123,19 @@ def _result(part: Part) -> ToolResultInfo:
         output=part.get("output"),
         error=part.get("errorText"),
     )
+
+
+MAY_GO_ON: frozenset[str] = frozenset({"stop", "tool-calls", "other"})
+"""Finish reasons after which tools run and another step may follow (spec/02 §4.2)."""
+
+
+def stop_reason_of(finish_reason: str, *, capped: bool = False) -> StopReason:
+    """The turn's stop reason for the finish reason of its last step."""
+    if capped and finish_reason in MAY_GO_ON:
+        return "max_steps"
+    known: dict[str, StopReason] = {
+        "length": "length",
+        "content-filter": "content-filter",
+        "other": "other",
+    }
+    return known.get(finish_reason, "end")

@@ -26,17 +26,17 @@ from thinkwell.turn.run.model_call import close_open_text
 from thinkwell.turn.run.output import OutputPending, read_output
 from thinkwell.turn.run.pending_call import PendingCall
 from thinkwell.turn.run.reply import StepReply, get_reply
-from thinkwell.turn.run.resume import (
-    CUT,
+from thinkwell.turn.run.resume import CUT, close_open_parts, open_tool_calls
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.spans import UNTRACED, step_span
+from thinkwell.turn.run.step import Conversation, Prompt, Step, prepare_step, step_tools
+from thinkwell.turn.run.step_result import (
     MAY_GO_ON,
-    close_open_parts,
-    open_tool_calls,
+    finish_to_json,
+    step_messages,
+    step_result,
     stop_reason_of,
 )
-from thinkwell.turn.run.running import RunningTurn
-from thinkwell.turn.run.spans import step_span
-from thinkwell.turn.run.step import Conversation, Prompt, Step, prepare_step, step_tools
-from thinkwell.turn.run.step_result import finish_to_json, step_messages, step_result
 from thinkwell.turn.run.tool_calls import run_tool_calls
 
 
@@ -69,7 +69,7 @@ async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
     while isinstance(following, Continue):
         turn.signal.throw_if_aborted()
         step = await prepare_step(turn, prompt, conversation, last=following.last)
-        with step_span(turn, step):
+        with step_span(turn, step) if turn.settings.telemetry else UNTRACED:
             reply = await get_reply(turn, step)
             following = await finish_step(turn, step, reply)
         _add_step(turn, conversation, turn.steps[-1])

@@ -44,7 +44,7 @@ from thinkwell.turn.run.journal_events import note_decision, note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
 from thinkwell.turn.run.running import RunningTurn, call_on_message
-from thinkwell.turn.run.spans import tool_span
+from thinkwell.turn.run.spans import UNTRACED, tool_span
 from thinkwell.turn.run.step import Prompt, Step, step_tools
 from thinkwell.turn.run.tool_policy import (
     Ready,
@@ -75,7 +75,7 @@ async def run_tool_calls(
 
     async def chain(call: PendingCall) -> None:
         async with at(turn, tool_place(call.tool_name, call.call_id)):
-            with tool_span(turn, call):
+            with tool_span(turn, call) if turn.settings.telemetry else UNTRACED:
                 if runnable or call.told:
                     await _run_call(turn, step, call)
                 else:
@@ -249,7 +249,8 @@ def _json(value: Any) -> Any:
 
 async def run_approved_calls(turn: RunningTurn, prompt: Prompt) -> Prompt:
     """Run what was allowed; the prompt then holds the results."""
-    parts = approved_calls(turn.reply.fold.message)
+    reply = turn.reply.fold.message
+    parts = approved_calls(reply) if reply["parts"] else []
     if not parts:
         return prompt
     step = Step(

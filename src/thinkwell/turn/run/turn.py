@@ -28,12 +28,12 @@ from thinkwell.turn.end.settle import settle
 from thinkwell.turn.run.assemble import assemble
 from thinkwell.turn.run.begin import begin, begin_again
 from thinkwell.turn.run.interrupt import attend
-from thinkwell.turn.run.places import at
+from thinkwell.turn.run.places import UNMARKED, at
 from thinkwell.turn.run.running import RunningTurn, current_turn
-from thinkwell.turn.run.spans import turn_span
+from thinkwell.turn.run.spans import UNTRACED, turn_span
 from thinkwell.turn.run.steps import run_steps
 from thinkwell.turn.run.tool_calls import run_approved_calls
-from thinkwell.turn.run.watch import limited
+from thinkwell.turn.run.watch import UNLIMITED, limited
 
 
 async def run_turn(turn: RunningTurn) -> TurnOutcome:
@@ -79,10 +79,11 @@ async def run_until_done(turn: RunningTurn) -> Ending:
     """Assemble and run; once more for each stall of the model (DESIGN §8.3)."""
     while True:
         try:
-            async with at(turn, ASSEMBLE):
+            async with at(turn, ASSEMBLE) if turn.places else UNMARKED:
                 prompt = await assemble(turn)
-            with turn_span(turn, prompt):
-                async with limited(turn.settings.limits.total):
+            with turn_span(turn, prompt) if turn.settings.telemetry else UNTRACED:
+                total = turn.settings.limits.total
+                async with limited(total) if total else UNLIMITED:
                     ready = await run_approved_calls(turn, prompt)
                     return await run_steps(turn, ready)
         except StalledError as stall:

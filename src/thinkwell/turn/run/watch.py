@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from types import TracebackType
 
 from thinkwell.core.errors import ModelTimeoutError, TurnError
@@ -20,6 +20,8 @@ from thinkwell.turn.run.interrupt import MODEL_CALL
 from thinkwell.turn.run.settings import TurnSettings
 
 STALL, GAP = "stall", "between two words"
+UNLIMITED: AbstractAsyncContextManager[None] = nullcontext()
+"""Stands in a turn that may take as long as it likes."""
 
 
 class Watch:
@@ -151,7 +153,7 @@ class Watch:
 
 
 @asynccontextmanager
-async def limited(seconds: float | None) -> AsyncGenerator[None]:
+async def limited(seconds: float) -> AsyncGenerator[None]:
     """The time a whole turn may take."""
     limit = asyncio.timeout(seconds)
     try:
