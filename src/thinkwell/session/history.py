@@ -188,11 +188,14 @@ class History:
         known = self.head_path.rows if reader is None else None
         if known and leaf_id in (None, "", known[-1].id):
             return window(known, **limits)
-        if not leaf_id:
-            head = await self.head(reader)
-            leaf_id = None if head is None else head.id
+        stamp, head = self.head_path.stamp, await self.head(reader)
+        leaf_id = leaf_id or (None if head is None else head.id)
         rows = await self._rows("recent_rows", {**self.scope, "leaf": leaf_id, **limits}, reader)
         rows.reverse()
+        # A window that reaches the root is the whole path: the next turns need not read it again.
+        whole = bool(rows) and rows[0].parent_id is None and rows[0].depth == 1
+        if whole and reader is None and head is not None and head.id == leaf_id:
+            self.head_path.keep(rows, stamp)
         return rows
 
     async def load(
