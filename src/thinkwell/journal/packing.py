@@ -19,7 +19,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from thinkwell.journal.turn_log import LogEvent
+from thinkwell.journal.turn_log import LogEvent, TurnLog
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.store.base import Transaction
 
 FORMAT = 1
 DEFLATED = b"\x01"
@@ -35,6 +37,24 @@ before them.
 
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw])
 _event_list = msgspec.json.Decoder(list[tuple[str, int, msgspec.Raw]])
+
+
+async def pack_journal(
+    tx: Transaction, record: TurnRecord, turn_log: TurnLog, *, now: float, hidden: bool = True
+) -> None:
+    """Keep the whole journal in one row; without chunks nobody was to see unless `hidden`."""
+    events = [event for event in turn_log.events if hidden or event.kind != "hidden"]
+    await tx.execute(
+        "pack_journal",
+        {
+            "agent": record.agent_id,
+            "turn": record.request_id,
+            "settled_at": now,
+            "format": FORMAT,
+            "stream": pack_stream(turn_log.bodies),
+            "events": pack_events(events),
+        },
+    )
 
 
 def pack_stream(bodies: Iterable[str]) -> bytes:

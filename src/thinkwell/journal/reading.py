@@ -12,15 +12,13 @@ from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.journal.packing import (
     FORMAT,
-    pack_events,
-    pack_stream,
     split_array,
     unpack_events,
     unpack_stream,
 )
-from thinkwell.journal.turn_log import LogEvent, TurnLog
+from thinkwell.journal.turn_log import LogEvent
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.store.base import Reader, Row, Transaction
+from thinkwell.store.base import Reader, Row
 
 
 class StoredEvent(msgspec.Struct, frozen=True):
@@ -89,24 +87,6 @@ def packed_journal(row: Row) -> StoredJournal:
     """The journal in a packed row. One of format 0 knows no events."""
     events = () if row["format"] == 0 else unpack_events(row["events"])
     return StoredJournal(tuple(_stream_of(row)), tuple(events))
-
-
-async def pack_journal(
-    tx: Transaction, record: TurnRecord, turn_log: TurnLog, *, now: float, hidden: bool = True
-) -> None:
-    """Keep the whole journal in one row; without chunks nobody was to see unless `hidden`."""
-    events = [event for event in turn_log.events if hidden or event.kind != "hidden"]
-    await tx.execute(
-        "pack_journal",
-        {
-            "agent": record.agent_id,
-            "turn": record.request_id,
-            "settled_at": now,
-            "format": FORMAT,
-            "stream": pack_stream(turn_log.bodies),
-            "events": pack_events(events),
-        },
-    )
 
 
 def _stream_of(row: Row) -> list[str]:

@@ -7,13 +7,13 @@ commit that covers it; when it has ended, `read_tail` makes the same events of w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from thinkwell.journal.reading import read_packed_journal
-from thinkwell.journal.turn_log import LogEvent
+from thinkwell.journal.turn_log import replied
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
@@ -76,11 +76,6 @@ async def read_tail(reader: Reader, record: TurnRecord, start: int = 0) -> Ended
         Chunks(min(start, len(bodies)), bodies[start:], replied(events, start)),
         Ended(record, record.client_error),
     )
-
-
-def replied(events: Iterable[LogEvent], start: int = 0) -> tuple[int, ...]:
-    """Where steps were complete: the journal has an event at the end of each model call."""
-    return tuple(each.seq for each in events if each.kind == "model" and each.seq >= start)
 
 
 def end_chunks(status: str, error: str | None) -> list[Chunk]:

@@ -8,7 +8,7 @@ calls `advance`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -33,6 +33,11 @@ class LogEvent(msgspec.Struct, frozen=True):
     """JSON text."""
     bodies: tuple[Body, ...] = ()
     """Texts it refers to by their hash; they are stored with it."""
+
+
+def replied(events: Iterable[LogEvent], start: int = 0) -> tuple[int, ...]:
+    """Where steps were complete: the journal has an event at the end of each model call."""
+    return tuple(each.seq for each in events if each.kind == "model" and each.seq >= start)
 
 
 LogListener = Callable[[int, Sequence[str], Sequence[LogEvent]], None]

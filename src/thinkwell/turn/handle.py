@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from thinkwell.core.clock import Clock
 from thinkwell.core.signal import AbortController, Disposer
-from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, replied
-from thinkwell.journal.turn_log import LogEvent, TurnLog
+from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent
+from thinkwell.journal.turn_log import LogEvent, TurnLog, replied
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
 from thinkwell.tools.tool import Tool

@@ -24,7 +24,7 @@ from thinkwell.core.errors import (
 from thinkwell.hooks.contexts import ModelResponse
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.reading import pack_journal
+from thinkwell.journal.packing import pack_journal
 from thinkwell.journal.tail import Updated
 from thinkwell.journal.turns import TurnEnd, TurnRecord
 from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
