@@ -21,10 +21,9 @@ from thinkwell.agent.rpc import serve_call
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
-from thinkwell.core.pieces import in_pieces
 from thinkwell.core.principal import Principal
 from thinkwell.core.serving import serving
-from thinkwell.core.tasks import TaskOwner
+from thinkwell.core.tasks import TaskOwner, in_pieces
 from thinkwell.core.user_code import call_user, contained
 from thinkwell.live.live import Live
 from thinkwell.live.watchers import Watcher, Watchers

@@ -2,7 +2,8 @@
 
 A bare `asyncio.create_task` may be collected while it runs, and its exception goes nowhere.
 `TaskOwner` keeps a reference, reports a failure once, and can be closed: cancelled and awaited, but
-not for ever. What ignores a cancel is left behind: nobody waits for it any more.
+not for ever. What ignores a cancel is left behind: nobody waits for it any more. Long work without
+a task of its own goes on `in_pieces`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
 from contextvars import Context
 from types import CoroutineType, coroutine
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 T = TypeVar("T")
 log = logging.getLogger("thinkwell.tasks")
@@ -291,3 +292,19 @@ class TaskOwner:
         self._left.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("background task failed", exc_info=error, extra={"action": task.get_name()})
+
+
+Pieces: TypeAlias = Generator[None, None, T]
+"""Long work that yields wherever others may go first, so that one client cannot hold up all
+agents. The work itself stays free of asyncio.
+"""
+
+
+async def in_pieces(work: Pieces[T]) -> T:
+    """The result of the work; others go on meanwhile."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+        await asyncio.sleep(0)

@@ -3,7 +3,7 @@
 The parser holds the interpreter while it works, threads or not. So what would take it long is
 refused before it begins (elements are counted, not guessed from the size), what nobody needs is
 skipped without becoming objects, and between the parts of a long list others go first: these
-functions are generators (`core/pieces.py`).
+functions are generators (`core/tasks.py`).
 
 A client sends its whole conversation with every question. Of messages that are not the user's own
 only id, role and the states of the parts are kept, except for the last one, which may bring answers
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.pieces import Pieces
+from thinkwell.core.tasks import Pieces
 
 T = TypeVar("T")
 

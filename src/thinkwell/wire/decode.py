@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Container
 from typing import Any, cast
 
-from thinkwell.core.pieces import Pieces
+from thinkwell.core.tasks import Pieces
 from thinkwell.wire.client_json import (
     CHAT_REQUEST,
     TooLargeError,

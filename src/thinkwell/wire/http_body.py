@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from thinkwell.core import json
 from thinkwell.core.errors import MessageTooLargeError
-from thinkwell.core.pieces import in_pieces
+from thinkwell.core.tasks import in_pieces
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import UIMessage
 from thinkwell.wire.client_json import TooLargeError, parse_body

@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from thinkwell.core.pieces import Pieces
+from thinkwell.core.tasks import Pieces
 from thinkwell.wire.decode import decode_in_pieces
 from thinkwell.wire.frames import Frame
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.wire.helpers import decode_frame, finish
 from thinkwell.core import json
-from thinkwell.core.pieces import in_pieces
+from thinkwell.core.tasks import in_pieces
 from thinkwell.wire import client_json
 from thinkwell.wire.client_json import (
     LAST,

@@ -16,8 +16,8 @@ import msgspec
 
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
-from thinkwell.core.pieces import Pieces, in_pieces
 from thinkwell.core.principal import Principal
+from thinkwell.core.tasks import Pieces, in_pieces
 from thinkwell.hooks.contexts import ChatErrorContext, facts_of
 from thinkwell.journal.tail import Ended, TailEvent
 from thinkwell.journal.turns import Trigger, TurnRecord
