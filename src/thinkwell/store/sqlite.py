@@ -19,11 +19,10 @@ from typing import Literal
 
 from thinkwell.core.errors import StoreError
 from thinkwell.store.base import Params, Row
-from thinkwell.store.file_identity import FileIdentity
 from thinkwell.store.migrate import load_migrations, migrate_sqlite, pending, sqlite_schema_version
 from thinkwell.store.queries import statements
 from thinkwell.store.sqlite_checkpoint import LOG_LIMIT_BYTES, Checkpointer
-from thinkwell.store.sqlite_link import FAILURES, SqliteLink, fail
+from thinkwell.store.sqlite_link import FAILURES, FileIdentity, SqliteLink, fail
 from thinkwell.store.sqlite_lock import FileLock
 from thinkwell.store.sqlite_transaction import SqliteTransaction
 from thinkwell.store.threads import WorkerThread

@@ -2,14 +2,17 @@
 
 Owned here: the connection, the lock that makes transactions follow each other, and the rule that
 nobody else reads in the middle of one. A task that asks the store while its own transaction is
-open would wait for itself for ever; it gets an error instead.
+open would wait for itself for ever; it gets an error instead, and so does everybody once the file
+is gone (`FileIdentity`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from thinkwell.core.errors import StoreError, StoreUnavailableError
@@ -41,6 +44,42 @@ _NOT_WRITING = frozenset(
     }
 )
 """What says something about the machine, not about what was to be written."""
+
+
+class FileIdentity:
+    """The file behind a path at the time this was made.
+
+    A deleted file lives on without a name for whoever has it open: writes succeed and are lost with
+    the process. So does one that was replaced, by a restored backup for example.
+    """
+
+    __slots__ = ("_known", "_path")
+
+    def __init__(self, path: Path) -> None:
+        self._path = os.fspath(path.absolute())
+        self._known = _identity(self._path)
+
+    def check(self) -> None:
+        """Raise `StoreUnavailableError` if the path leads somewhere else now. Costs one `stat`."""
+        try:
+            if _identity(self._path) == self._known:
+                return
+            what = "replaced"
+        except FileNotFoundError:
+            what = "deleted"
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"the file {os.path.basename(self._path)} cannot be reached: {error.strerror}"
+            ) from error
+        raise StoreUnavailableError(
+            f"the file {os.path.basename(self._path)} was {what} while it was in use; "
+            "put it back, or restart"
+        )
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 class SqliteLink:
