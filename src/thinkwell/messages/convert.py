@@ -2,8 +2,8 @@
 
 One message at a time and depending on nothing else, so that the result can be cached by message
 id and version. An assistant message becomes one block per step: what was said and asked, then
-what came of the calls. Repair and shortening come first (`repair.py`, `truncate.py`); a call that
-nothing came of yet is left out.
+what came of the calls. Repair (`repair.py`) and the shortening of older messages come first; a call
+that nothing came of yet is left out.
 
 Invariant: every call in the result is followed by its outcome in the next tool message.
 """
@@ -21,6 +21,7 @@ from thinkwell.messages.message import (
     normalize_input,
     text_of,
     tool_name,
+    with_parts,
 )
 from thinkwell.messages.model_messages import (
     AssistantMessage,
@@ -33,9 +34,15 @@ from thinkwell.messages.model_messages import (
     ToolResultContent,
     UserMessage,
 )
+from thinkwell.messages.shorten import truncate_tool_output, truncation_note
 
 CONTINUE_TEXT = "Continue from where you stopped, without repeating what you have already said."
 DENIED_TEXT = "The user did not allow this tool call, so it was not run."
+
+KEEP_RECENT = 4
+MAX_TOOL_OUTPUT_CHARS = 500
+MAX_TEXT_CHARS = 10_000
+_STEP = 4
 
 _AssistantContent: TypeAlias = TextContent | ReasoningContent | FileContent | ToolCallContent
 
@@ -149,3 +156,42 @@ def _outcome(part: Part, kind: Any, value: Any) -> ToolResultContent:
         value=value,
         provider_executed=part.get("providerExecuted") is True,
     )
+
+
+def count_older(total: int, keep_recent: int = KEEP_RECENT) -> int:
+    """How many messages of a path of `total` are old; at least `keep_recent` are not (10.6).
+
+    The border moves in steps of four, so that what was sent last turn is sent again byte for byte
+    and a provider's prefix cache stays warm (spec/03 §14).
+    """
+    return max(0, total - keep_recent) // _STEP * _STEP
+
+
+def truncate_message(
+    message: UIMessage,
+    *,
+    max_tool_output_chars: int = MAX_TOOL_OUTPUT_CHARS,
+    max_text_chars: int = MAX_TEXT_CHARS,
+) -> UIMessage:
+    """A copy of a message as it is shown once it is old; itself when it is short enough."""
+    parts = [
+        _short_output(part, max_tool_output_chars)
+        if is_tool_part(part)
+        else _short_text(part, max_text_chars)
+        for part in message["parts"]
+    ]
+    return with_parts(message, parts)
+
+
+def _short_output(part: Part, max_chars: int) -> Part:
+    for name in ("output", "result"):
+        if name in part and (short := truncate_tool_output(part[name], max_chars)).truncated:
+            part = {**part, name: short.value}
+    return part
+
+
+def _short_text(part: Part, max_chars: int) -> Part:
+    text = part.get("text")
+    if part.get("type") != "text" or not isinstance(text, str) or len(text) <= max_chars:
+        return part
+    return {**part, "text": text[:max_chars] + truncation_note(len(text))}

@@ -2,7 +2,7 @@
 
 A list stays a list and an object an object, so that whoever formats the output of one tool still
 can. Used for rows that are too large (`limits.py`) and for what a model sees of old messages
-(`truncate.py`).
+(`convert.py`).
 
 Invariant: the value handed in is never changed; one that fits comes back as it is.
 """

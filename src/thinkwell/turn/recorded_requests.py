@@ -19,11 +19,10 @@ from thinkwell.journal.bodies import read_body
 from thinkwell.journal.events import ModelAsked, OutsideAnswered, Said, StoredPath, read_events
 from thinkwell.journal.reading import StoredJournal, read_journal, read_packed_journal
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.messages.convert import to_model_messages
+from thinkwell.messages.convert import to_model_messages, truncate_message
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.model_messages import ModelMessage
-from thinkwell.messages.truncate import truncate_message
 from thinkwell.models.base import ModelRequest, ToolSpec
 from thinkwell.session.versions import read_past_path
 from thinkwell.store.base import Reader

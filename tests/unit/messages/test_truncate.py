@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from tests.unit.messages.helpers import assistant, settled_call, text, user
-from thinkwell.messages.truncate import count_older, truncate_message
+from thinkwell.messages.convert import count_older, truncate_message
 
 
 @pytest.mark.parametrize(("total", "older"), [(0, 0), (4, 0), (7, 0), (8, 4), (11, 4), (12, 8)])

@@ -18,7 +18,7 @@ from thinkwell.core.user_code import call_user
 from thinkwell.hooks.answers import TurnConfig
 from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
-from thinkwell.messages.convert import to_model_messages
+from thinkwell.messages.convert import count_older, to_model_messages, truncate_message
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.message import UIMessage, tool_parts
 from thinkwell.messages.model_messages import (
@@ -29,7 +29,6 @@ from thinkwell.messages.model_messages import (
     ToolResultContent,
 )
 from thinkwell.messages.repair import is_intact, repair_interrupted_tool_part, repair_transcript
-from thinkwell.messages.truncate import count_older, truncate_message
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
 from thinkwell.tools.model_output import model_output
