@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.turns.chaos import ANSWERS, BEHAVIOURS, BY_THE_TEST, Chaos, ChaosModel, steps
 from tests.turns.support import Client, Stage, folded, running, untyped
 from thinkwell.hooks.registry import EVENTS
-from thinkwell.messages.message import is_settled, tool_parts
+from thinkwell.messages.message import is_settled, tool_parts, visible_message
 from thinkwell.messages.sanitize import sanitize_message
-from thinkwell.messages.visible import visible_message
 from thinkwell.turn.end.settle import has_content
 
 

@@ -15,7 +15,7 @@ from thinkwell.core.errors import StoreUnavailableError, ThinkwellError
 from thinkwell.core.limits import payer_of
 from thinkwell.live.live import Live
 from thinkwell.live.watchers import Watcher
-from thinkwell.messages.visible import visible_message
+from thinkwell.messages.message import visible_message
 from thinkwell.turn.ask.answers import Answer, approval_answer, result_answer
 from thinkwell.turn.ask.authority import NotAllowed, demand
 from thinkwell.turn.ask.chat_request import (

@@ -12,8 +12,7 @@ from typing import Any
 from thinkwell.core.errors import SessionError
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.rpc import rpc
-from thinkwell.messages.message import UIMessage
-from thinkwell.messages.visible import visible_message
+from thinkwell.messages.message import UIMessage, visible_message
 from thinkwell.store.base import Transaction
 
 

@@ -20,8 +20,7 @@ from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.routes import Route, RouteRequest
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.messages.message import UIMessage, text_of
-from thinkwell.messages.visible import visible_message
+from thinkwell.messages.message import UIMessage, text_of, visible_message
 from thinkwell.wire.http import RETRY_LATER, HttpResponse
 from thinkwell.wire.http_body import Refusal, json_response, read_object
 

@@ -18,8 +18,7 @@ from thinkwell.journal.tail import Chunks, Ended, EndedTurn, Started, TailEvent,
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.streams import TerminalRecord, end_frame, news, replay
 from thinkwell.live.watchers import Watcher, Watchers
-from thinkwell.messages.message import UIMessage
-from thinkwell.messages.visible import visible_message, visible_text
+from thinkwell.messages.message import UIMessage, visible_message, visible_text
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.transcript import NOTHING, Transcript
 from thinkwell.wire import encode

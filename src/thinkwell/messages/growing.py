@@ -51,7 +51,7 @@ class GrowingParts:
         part, self._interrupted = self._interrupted or self._new_part(), None
         _take_metadata(part, chunk)
         if chunk.get("hidden") is True:
-            part["hidden"] = True  # stored, never told (`visible.py`)
+            part["hidden"] = True  # stored, never told (`visible_message`)
         self._open[part_id] = _Growing(part)
 
     def delta(self, chunk: Chunk) -> None:

@@ -26,6 +26,8 @@ class UIMessage(TypedDict):
 
 
 SETTLED_STATES = frozenset({"output-available", "output-error", "output-denied"})
+# Our own encoder writes no spaces, so the text can be searched without decoding it.
+_HIDDEN = '"hidden":true'
 
 
 def user_message(message_id: str, text: str) -> UIMessage:
@@ -93,3 +95,19 @@ def with_parts(message: UIMessage, parts: list[Part]) -> UIMessage:
 def count_steps(parts: Iterable[Part]) -> int:
     """How many steps an answer has."""
     return sum(part.get("type") == "step-start" for part in parts)
+
+
+def visible_message(message: UIMessage) -> UIMessage:
+    """What clients may see of a stored message: itself, without its hidden parts.
+
+    A turn that hides its reasoning (`send_reasoning=False`) still stores it, marked `hidden`,
+    because the model needs it later. Every view of the transcript that leaves the server goes
+    through here.
+    """
+    shown = [part for part in message["parts"] if part.get("hidden") is not True]
+    return message if len(shown) == len(message["parts"]) else with_parts(message, shown)
+
+
+def visible_text(encoded: str) -> str:
+    """The same for an encoded message, decoded only if something may be hidden in it."""
+    return json.dumps(visible_message(json.loads(encoded))) if _HIDDEN in encoded else encoded

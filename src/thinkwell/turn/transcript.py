@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.messages.visible import visible_text
+from thinkwell.messages.message import visible_text
 from thinkwell.session.kept_path import KeptPath, PathEnd
 from thinkwell.session.session import Session
 from thinkwell.turn.handle import TurnHandle

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from thinkwell.core import json
-from thinkwell.messages.message import UIMessage
-from thinkwell.messages.visible import visible_message, visible_text
+from thinkwell.messages.message import UIMessage, visible_message, visible_text
 
 
 def message(*parts: dict[str, Any]) -> UIMessage:

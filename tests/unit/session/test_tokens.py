@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.messages.helpers import assistant, call, settled_call, text
-from thinkwell.messages.tokens import (
+from thinkwell.session.draft import (
     estimate_message_tokens,
     estimate_string_tokens,
 )
