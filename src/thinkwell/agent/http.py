@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
+from typing import Any
 
 import msgspec
 
@@ -18,7 +19,7 @@ from thinkwell.core.authority import Subject
 from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.core.serving import serving
 from thinkwell.core.user_code import call_user
-from thinkwell.hooks.routes import LOOKING, FoundRoute, RouteRequest, find_route
+from thinkwell.hooks.routes import LOOKING, TRANSCRIPT, FoundRoute, RouteRequest, find_route
 from thinkwell.turn.ask.authority import NotAllowed, demand
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import RETRY_LATER, HttpRequest, HttpResponse
@@ -34,7 +35,7 @@ async def handle_agent_request(
     agent: Agent, turns: Turns | None, request: HttpRequest
 ) -> HttpResponse:
     """Answer one request."""
-    if turns is not None and request.path.rpartition("/")[2] == "get-messages":
+    if turns is not None and request.path.rpartition("/")[2] == TRANSCRIPT:
         if request.method not in _TRANSCRIPT:
             return _wrong_method(_TRANSCRIPT)
         return await _response_or_refusal(agent, _get_messages(turns), as_json=False)
@@ -66,7 +67,7 @@ async def _ask_feature(agent: Agent, found: FoundRoute, request: HttpRequest) ->
         subject = Subject(read_only=asked.readonly, method=f"{request.method} {route.path}")
         await demand(agent, "call", asked.principal, subject)
     with serving(f"{agent.agent_class}/{agent.name}", asked):
-        return await call_user(f"route {route.path!r}", route.handler, asked)
+        return _response(await call_user(f"route {route.path!r}", route.handler, asked))
 
 
 async def _response_or_refusal(
@@ -102,7 +103,11 @@ async def _get_messages(turns: Turns) -> HttpResponse:
 
 
 async def _ask_app(agent: Agent, request: HttpRequest) -> HttpResponse:
-    value = await call_user("on_request", agent.on_request, request)
+    return _response(await call_user("on_request", agent.on_request, request))
+
+
+def _response(value: Any) -> HttpResponse:
+    """What an app's own code answers, as a response."""
     match value:
         case HttpResponse():
             return value

@@ -10,16 +10,19 @@ like is the agent's business.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
 
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.principal import Principal
-from thinkwell.wire.http import HttpRequest, HttpResponse
+from thinkwell.wire.http import HttpRequest
 
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+TRANSCRIPT = "get-messages"
+"""Where clients of every agent that chats ask for the messages, at the end of whatever path."""
 LOOKING = ("GET", "HEAD")
 """Methods that change nothing."""
 _NO_PARAMS: Mapping[str, str] = {}
@@ -40,9 +43,11 @@ class RouteRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.request.principal
 
 
-RouteHandler: TypeAlias = Callable[[RouteRequest], Awaitable[HttpResponse]]
-"""Answers a request. Contract: called once per request, beside turns and other requests; may raise
-`Refusal`. Whatever else it raises is logged and answered with 500.
+RouteHandler: TypeAlias = Callable[[RouteRequest], Awaitable[Any]]
+"""Answers a request, with what `on_request` may return: an `HttpResponse`, text, bytes, JSON data.
+
+Contract: called once per request, beside turns and other requests; may raise `Refusal`.
+Whatever else it raises is logged and answered with 500.
 """
 
 
@@ -119,17 +124,53 @@ def _match(pattern: list[str], path: list[str]) -> Mapping[str, str] | None:
     return None
 
 
-def check_route(route: Route, owner: str) -> None:
-    """Refuse a path nobody could reach. `owner` says whose route it is."""
-    for part in route.path.split("/"):
-        name, _, kind = part.strip("{}").partition(":")
-        braces = (part.startswith("{"), part.endswith("}"))
-        if part and (not any(braces) or (all(braces) and name.isidentifier() and kind in _KINDS)):
-            continue
+def check_route(route: Any, owner: str) -> None:
+    """Refuse what is no route, or one nobody could reach. `owner` says whose it is."""
+    if not isinstance(route, Route):
+        raise ConfigurationError(
+            f'{owner} has the route {route!r}. Write `Route("GET", "notes/{{id}}", self.read)`.'
+        )
+    named: Any = route.methods if isinstance(route.methods, tuple | list) else (route.methods,)
+    if not named or any(method not in METHODS for method in named):
+        raise ConfigurationError(
+            f"{owner} has the route {route.path!r} for {route.methods!r}. Give one or more of "
+            f"{', '.join(METHODS)}."
+        )
+    if not isinstance(route.path, str) or not all(map(_is_part, route.path.split("/"))):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigurationError(
             f"{owner} has the route {route.path!r}, which cannot be reached. Write a path without "
             'a slash at its ends, with names in braces: Route("GET", "notes/{id}", ...).'
         )
+    if not callable(route.handler):
+        raise ConfigurationError(
+            f"{owner} has the route {route.path!r}, whose handler is {route.handler!r}. Give an "
+            "async method that takes the request."
+        )
 
 
-_KINDS = ("", "path")
+def _is_part(part: str) -> bool:
+    if "{" not in part and "}" not in part:
+        return bool(part)
+    name, _, kind = part[1:-1].partition(":")
+    return part[0] == "{" and part[-1] == "}" and name.isidentifier() and kind in ("", "path")
+
+
+def hidden_methods(earlier: Route, later: Route) -> tuple[str, ...]:
+    """The methods with which a route is never asked, because an earlier one answers them all."""
+    if not all(match_path(earlier.path, path) is not None for path in _examples(later.path)):
+        return ()
+    return tuple(method for method in later.allowed if method in earlier.allowed)
+
+
+def _examples(pattern: str) -> Iterator[str]:
+    """Paths that fit a pattern, with segments that no other pattern can name."""
+    for several in (_ANY, f"{_ANY}/{_ANY}"):
+        filled = (
+            part if part[0] != "{" else several if part.endswith(":path}") else _ANY
+            for part in pattern.split("/")
+        )
+        yield "/".join(filled)
+
+
+_ANY = "\0"
+"""A segment that stands for all: no literal part of a path is equal to it."""

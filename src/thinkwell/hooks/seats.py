@@ -24,7 +24,7 @@ from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.feature import Feature, Kit, Unwoken, Without
 from thinkwell.hooks.jobs import JobHandlers
 from thinkwell.hooks.registry import HookRegistry
-from thinkwell.hooks.routes import Route, check_route
+from thinkwell.hooks.routes import TRANSCRIPT, Route, check_route, hidden_methods
 from thinkwell.journal.joined_writes import Together
 from thinkwell.tools.tool import Tool, as_tool
 
@@ -186,7 +186,7 @@ class Seats:
                         name = f"{feature.name}.{event}"
                         self._disposers.append(registry.add(event, call, name=name))
         self.calls = self._gather_calls(taken)
-        self.routes = tuple(self._gather_routes())
+        self.routes = tuple(self._gather_routes(chats=registry is not None))
         for feature, jobs in self._ask("jobs"):
             handlers.add(feature.name, jobs)
 
@@ -203,11 +203,15 @@ class Seats:
                 owners[name], calls[name] = _title(feature), call
         return calls
 
-    def _gather_routes(self) -> Iterator[OwnedRoute]:
+    def _gather_routes(self, *, chats: bool) -> Iterator[OwnedRoute]:
+        before: list[OwnedRoute] = []
         for feature, routes in self._ask("routes"):
             for route in routes:
                 check_route(route, _title(feature))
-                yield OwnedRoute(route, feature.name)
+                owned = OwnedRoute(route, feature.name)
+                _refuse_hidden(owned, before, chats=chats)
+                before.append(owned)
+                yield owned
 
     def _ask(self, method: str) -> list[tuple[Feature, Any]]:
         """What each feature that overrides a method returns."""
@@ -326,6 +330,24 @@ class Seats:
     def _overriding(self, method: str) -> list[Feature]:
         default = getattr(Feature, method)
         return [f for f in self._features if getattr(type(f), method) is not default]
+
+
+def _refuse_hidden(new: OwnedRoute, before: Sequence[OwnedRoute], *, chats: bool) -> None:
+    """A route that is never asked is a mistake; nobody would notice it."""
+    path = new.route.path
+    if chats and path.rpartition("/")[2] == TRANSCRIPT:
+        raise AgentDefinitionError(
+            f"{new.route.methods} {path} of the feature {new.owner!r} would never be called: every "
+            f"agent that chats answers {TRANSCRIPT} itself. Give the route another path."
+        )
+    for other in before:
+        if hidden := hidden_methods(other.route, new.route):
+            way_out = f"leave that feature out: `features = [Without({other.owner!r})]`"
+            raise AgentDefinitionError(
+                f"{', '.join(hidden)} {path} of the feature {new.owner!r} would never be called: "
+                f"{other.route.path!r} of the feature {other.owner!r} comes first. Give the route "
+                f"another path, or {'list it first' if other.owner == new.owner else way_out}."
+            )
 
 
 def _as_named(name: str, value: Any) -> Tool:
