@@ -14,9 +14,12 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
+import pytest
+
 from thinkwell import Think
 from thinkwell.core import json
 from thinkwell.core.bus import Event
+from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.core.principal import Principal
 from thinkwell.host.client import AgentAddress, EdgeConnection
 from thinkwell.host.host import Host
@@ -25,6 +28,7 @@ from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import UIMessage, user_message
 from thinkwell.store.base import Params, Row, Store, Transaction
 from thinkwell.store.sqlite import SqliteStore
+from thinkwell.store.sqlite_link import SqliteLink
 from thinkwell.testing import ScriptedModel
 from thinkwell.wire.encode import Frame
 from thinkwell.wire.http import HttpRequest
@@ -252,6 +256,18 @@ async def until_event(stage: Stage[Any], name: str, count: int = 1) -> None:
 def part_of(message: UIMessage, call_id: str = "call-1") -> dict[str, Any]:
     """The tool part of one call."""
     return next(part for part in message["parts"] if part.get("toolCallId") == call_id)
+
+
+def fail_next_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next COMMIT of any store finds a full disk; those after it succeed."""
+    commit = SqliteLink.commit
+
+    def fail(link: SqliteLink) -> None:
+        monkeypatch.setattr(SqliteLink, "commit", commit)
+        link.rollback()
+        raise StoreUnavailableError("the disk is full")
+
+    monkeypatch.setattr(SqliteLink, "commit", fail)
 
 
 class LoggingStore:

@@ -14,6 +14,10 @@ stop at the wrong moment would leave rows that nobody knows of.
 An agent whose epoch moved on has lost its ownership: its rows are left out, its log fails, the
 others commit.
 
+A work that changes memory says how to take that back (`asked.py`): a failed one leaves nothing that
+the next commit would store. Tasks here have an empty context, for they tell the logs of all agents:
+nobody hears of its chunks inside the turn of a stranger.
+
 While the store does not write (a full disk), chunks stay here and turns wait: `flush` and `insist`
 return when the store has taken them. `run` refuses at once: it is for new work.
 """
@@ -22,14 +26,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from contextvars import copy_context
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextvars import Context
 from typing import Any, NamedTuple, TypeVar
 
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
-from thinkwell.core.tasks import TaskOwner, run_in_context, run_to_the_end, wait_to_the_end
+from thinkwell.core.tasks import TaskOwner, wait_to_the_end
+from thinkwell.journal.asked import Asked, Work, refuse_inside_work
 from thinkwell.journal.bodies import Body, BodyStore
 from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
@@ -38,7 +43,6 @@ from thinkwell.store.base import Store, Transaction
 from thinkwell.store.ownership import bear, check_epochs
 
 T = TypeVar("T")
-Work = Callable[[Transaction], Awaitable[T]]
 log = logging.getLogger("thinkwell.store")
 
 WINDOW = 0.005
@@ -63,43 +67,6 @@ class Written(NamedTuple):
     log: TurnLog
     upto: int
     events: int
-
-
-class Asked:
-    """One work, and who waits for it."""
-
-    __slots__ = ("_context", "_result", "_undo", "_work", "outcome", "owner")
-
-    def __init__(self, owner: Owner | None, work: Work[Any], undo: Callable[[], object]) -> None:
-        self.owner = owner
-        self._work = work
-        self._undo = undo
-        self._context = copy_context()
-        self._result: Any = None
-        self.outcome: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    async def carry_out(self, tx: Transaction) -> None:
-        """Do it, as if in the task of whoever asked."""
-        self._result = await run_in_context(self._context, _coroutine(self._work, tx))
-
-    def succeed(self) -> None:
-        """The commit is done and told."""
-        if not self.outcome.done():
-            self.outcome.set_result(self._result)
-
-    def fail(self, error: BaseException) -> None:
-        """Nothing of it is stored."""
-        if self.outcome.done():
-            return
-        self._undo()
-        if isinstance(error, asyncio.CancelledError):
-            self.outcome.cancel()
-        else:
-            self.outcome.set_exception(error)
-
-
-async def _coroutine(work: Work[T], tx: Transaction) -> T:
-    return await work(tx)
 
 
 class GroupCommit:
@@ -144,18 +111,19 @@ class GroupCommit:
         A store that fails in another way fails the logs, not the caller.
         """
         if self._waiting:
-            await self.health.insist(lambda: run_to_the_end(self._flush()), _nothing)
+            refuse_inside_work("A flush")
+            await self.health.insist(self._flush_to_the_end, _nothing)
 
     async def run(self, owner: Owner | None, work: Work[T]) -> T:
         """Commit `work` at once, together with all that waits; then tell; then return its result.
 
         `owner` is None for what belongs to no agent. Chunks that `work` appends are part of the
         same transaction. Raises `StoreUnavailableError` if the store does not write: nothing is
-        stored then.
+        stored then, and what `work` said to `if_not_stored` is done before anybody else commits.
         """
         self.health.refuse_if_failing()
         try:
-            return await self._commit(owner, work, _nothing)
+            return await self._commit(owner, work)
         except StoreUnavailableError as error:
             self.health.failed(error)
             raise
@@ -165,23 +133,26 @@ class GroupCommit:
         owner: Owner | None,
         work: Work[T],
         *,
-        undo: Callable[[], object] = _nothing,
         waits: Callable[[], object] = _nothing,
     ) -> T:
         """Like `run`, for work that has begun: waits as long as the store does not write.
 
-        `work` may then run again; `undo` takes back in memory what a failed one has done, before
-        anybody else commits. `waits` hears of the first failure.
+        `work` may then run again, after what it said to `if_not_stored`. `waits` hears of the first
+        failure.
         """
-        return await self.health.insist(lambda: self._commit(owner, work, undo), waits)
+        return await self.health.insist(lambda: self._commit(owner, work), waits)
 
     async def close(self) -> None:
         """Commit the rest and stop."""
         try:
-            await run_to_the_end(self._flush())
+            await self._flush_to_the_end()
         except StoreUnavailableError as error:  # its turns go on from what is stored
             log.error("the last chunks could not be stored: %s", error.reason)
         await self._tasks.close()
+
+    async def _flush_to_the_end(self) -> None:
+        loop = asyncio.get_running_loop()
+        await wait_to_the_end(loop.create_task(self._flush(), context=Context()))
 
     async def _flush(self) -> None:
         async with self._one_at_a_time:
@@ -198,9 +169,10 @@ class GroupCommit:
                 return
             self._tell(batch)
 
-    async def _commit(self, owner: Owner | None, work: Work[T], undo: Callable[[], object]) -> T:
+    async def _commit(self, owner: Owner | None, work: Work[T]) -> T:
         """Commit `work` with all that is asked for before the loop comes to it."""
-        asked = Asked(owner, work, undo)
+        refuse_inside_work("A commit")
+        asked = Asked(owner, work)
         self._asked.append(asked)
         if len(self._asked) == 1:
             self._start_commit()
@@ -208,7 +180,7 @@ class GroupCommit:
 
     def _start_commit(self) -> None:
         # The task starts in the next iteration: what is asked for until then goes with it.
-        task = asyncio.get_running_loop().create_task(self._commit_asked())
+        task = asyncio.get_running_loop().create_task(self._commit_asked(), context=Context())
         self._committing.add(task)
         task.add_done_callback(self._committing.discard)
 
@@ -273,7 +245,7 @@ class GroupCommit:
     def _start_flush(self) -> None:
         self._scheduled = False
         if self._waiting:
-            self._tasks.spawn(self._flush_soon(), name="flush")
+            self._tasks.spawn(self._flush_soon(), name="flush", context=Context())
 
     async def _flush_soon(self) -> None:
         try:

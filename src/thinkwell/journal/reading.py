@@ -58,7 +58,9 @@ def _decoded(event: LogEvent) -> StoredEvent:
 async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
     """The journal of a turn that has not ended.
 
-    Scans from the turn's start: the live journal has no index by turn.
+    Scans from the turn's start: the live journal has no index by turn. Raises `StoreError` if a
+    chunk is missing: whoever went on behind the gap would number what comes next wrongly, and
+    clients that count would miss it.
     """
     bodies: list[str] = []
     events: list[LogEvent] = []
@@ -69,6 +71,11 @@ async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
         )
         for row in rows:
             if row["kind"] == "chunks":
+                if row["seq_from"] != len(bodies):
+                    raise StoreError(
+                        f"The journal of the turn {record.request_id!r} is damaged: chunk "
+                        f"{len(bodies)} is missing, the next one is {row['seq_from']}."
+                    )
                 bodies.extend(split_array(row["body"]))
             else:
                 events.append(LogEvent(row["kind"], row["seq_from"], row["body"]))

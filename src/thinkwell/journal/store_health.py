@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from typing import TypeVar
 
 from thinkwell.core.bus import EventBus
@@ -60,7 +61,8 @@ class StoreHealth:
             )
             self._bus.emit("store:failing", reason=error.reason)
         if self._looking is None:
-            self._looking = self._tasks.spawn(self._look(), name="look")
+            # Not in the context of whoever failed: what the probe stores and tells is everybody's.
+            self._looking = self._tasks.spawn(self._look(), name="look", context=Context())
 
     async def insist(self, write: Callable[[], Awaitable[T]], waits: Callable[[], object]) -> T:
         """Run `write` until the store takes it; `waits` hears of the first failure."""

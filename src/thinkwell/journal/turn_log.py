@@ -9,6 +9,7 @@ calls `advance`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -38,6 +39,25 @@ class LogEvent(msgspec.Struct, frozen=True):
 def replied(events: Iterable[LogEvent], start: int = 0) -> tuple[int, ...]:
     """Where steps were complete: the journal has an event at the end of each model call."""
     return tuple(each.seq for each in events if each.kind == "model" and each.seq >= start)
+
+
+class Mark(NamedTuple):
+    """How long a log was at some moment."""
+
+    chunks: int
+    events: int
+    size: int
+    noted: int
+
+
+class Entries(NamedTuple):
+    """What came into a log since a mark."""
+
+    since: Mark
+    chunks: int
+    events: tuple[LogEvent, ...]
+    size: int
+    noted: int
 
 
 LogListener = Callable[[int, Sequence[str], Sequence[LogEvent]], None]
@@ -115,6 +135,36 @@ class TurnLog:
         """An event that its own transaction has written already."""
         self.events.insert(self.events_written, LogEvent(kind, seq, body))
         self.events_written += 1
+
+    def mark(self) -> Mark:
+        """How long the log is now."""
+        return Mark(len(self.bodies), len(self.events), self.size, self.noted)
+
+    def since(self, mark: Mark) -> Entries:
+        """What has come since then."""
+        return Entries(
+            mark,
+            len(self.bodies) - mark.chunks,
+            tuple(self.events[mark.events :]),
+            self.size - mark.size,
+            self.noted - mark.noted,
+        )
+
+    def take_back(self, entries: Entries) -> None:
+        """Drop them: the commit that was to hold them has failed.
+
+        What came later moves up; nobody has heard of it yet.
+        """
+        first, count = entries.since.chunks, entries.chunks
+        del self.bodies[first : first + count]
+        gone = {id(event) for event in entries.events}
+        waiting = [e for e in self.events[self.events_written :] if id(e) not in gone]
+        self.events[self.events_written :] = [
+            msgspec.structs.replace(event, seq=event.seq - count) if event.seq > first else event
+            for event in waiting
+        ]
+        self.size -= entries.size
+        self.noted -= entries.noted
 
     @property
     def all_written(self) -> bool:

@@ -8,7 +8,7 @@ changed.
 Left to the caller: what an `error` or `abort` means for the turn. A continuation also settles the
 calls of the message it goes on with; their first outcome stays (F13).
 
-Invariant: no tool part ever goes back to an earlier state.
+Invariant: no chunk takes a tool part back to an earlier state.
 """
 
 from __future__ import annotations
@@ -117,6 +117,31 @@ class Fold:
             known.clear()
             known.update(part)
             self._input_is_final(part["toolCallId"])
+
+    def call_keeper(self, tool_call_id: str) -> Callable[[], None]:
+        """What puts a call back as it is now, whatever else comes until then.
+
+        For an outcome that could not be stored: the only way a call goes back to an earlier state.
+        """
+        part = self._calls.get(tool_call_id)
+        kept = None if part is None else dict(part)
+        pieces, provisional = self._inputs.get(tool_call_id), tool_call_id in self._provisional
+
+        def put_back() -> None:
+            self._input_is_final(tool_call_id)
+            now = self._calls.get(tool_call_id)
+            if now is not None and kept is not None:
+                now.clear()
+                now.update(kept)
+                if pieces is not None:
+                    self._inputs[tool_call_id] = pieces
+                if provisional:
+                    self._provisional.add(tool_call_id)
+            elif now is not None:
+                del self._calls[tool_call_id]
+                self._parts[:] = [each for each in self._parts if each is not now]
+
+        return put_back
 
     def awaits_input(self, tool_call_id: str) -> bool:
         """Whether a call is known whose complete input has not come yet (F7, F9)."""

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.turns.support import fail_next_commit
 from tests.unit.journal.conftest import Bench
 from thinkwell.core import json
-from thinkwell.core.errors import OwnershipLostError, StoreError
+from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
+from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.group_commit import CAP, MOST_TOGETHER, WINDOW
 from thinkwell.journal.turn_log import LogEvent, Owner, TurnLog
 
@@ -169,11 +171,12 @@ class TestGroups:
 
         async def fails(tx: Any) -> None:
             await tx.execute("set_agent_state", {"id": bad.agent_id, "state": "1"})
+            if_not_stored(lambda: undone.append("bad"))
             raise ValueError("no")
 
         outcomes = await asyncio.gather(
             bench.commits.run(first, _set_state(first, "1")),
-            bench.commits.insist(bad, fails, undo=lambda: undone.append("bad")),
+            bench.commits.insist(bad, fails),
             bench.commits.run(last, _set_state(last, "1")),
             return_exceptions=True,
         )
@@ -230,6 +233,217 @@ class TestGroups:
         assert (heard, await bench.chunks(log)) == ([(0, [1])], [1])
 
 
+class TestWorksThatChangeMemory:
+    """What a work changes in memory goes the way of its rows: stored, or as if never done."""
+
+    @pytest.mark.parametrize("shared", [False, True], ids=["alone", "in a savepoint"])
+    async def test_a_failed_one_leaves_nothing_that_the_same_or_the_next_commit_would_tell(
+        self, bench: Bench, shared: bool
+    ):
+        log, other = await bench.log("x"), await bench.log("y")
+        heard = listen(log)
+        bench.say(log, 0)
+        await bench.commits.flush()
+        bench.say(log, 1)
+
+        async def fails(tx: Any) -> None:
+            _say_tentatively(bench, log, 7)
+            raise ValueError("no")
+
+        beside = [bench.commits.run(other.owner, _nothing)] if shared else []
+        outcomes = await asyncio.gather(
+            bench.commits.run(log.owner, fails), *beside, return_exceptions=True
+        )
+        assert str(outcomes[0]) == "no"
+        bench.say(log, 2)
+        await bench.commits.flush()
+        assert heard_in_order(heard) == [0, 1, 2] == await bench.chunks(log)
+
+    async def test_a_clear_that_fails_in_a_shared_transaction_hides_no_chunk(self, bench: Bench):
+        log, other = await bench.log("x"), await bench.log("y")
+        heard = listen(log)
+        bench.say(log, 0)
+        await bench.commits.flush()
+        bench.say(log, 1)
+
+        async def clear(tx: Any) -> None:
+            if_not_stored(lambda: setattr(log, "packed", False))
+            log.packed = True
+            raise ValueError("what a feature writes")
+
+        await asyncio.gather(
+            bench.commits.run(log.owner, clear),
+            bench.commits.run(other.owner, _nothing),
+            return_exceptions=True,
+        )
+        bench.say(log, 2)
+        await bench.commits.flush()
+        assert heard_in_order(heard) == [0, 1, 2] == await bench.chunks(log)
+
+    async def test_a_commit_that_fails_takes_all_works_back_the_last_one_first(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        logs = [await bench.log(name) for name in "xyz"]
+        heard = [listen(log) for log in logs]
+        undone: list[str] = []
+
+        def work(log: TurnLog) -> Any:
+            async def speak(tx: Any) -> None:
+                _say_tentatively(bench, log, 7)
+                if_not_stored(lambda: undone.append(log.owner.agent_id))
+
+            return speak
+
+        fail_next_commit(monkeypatch)
+        outcomes = await asyncio.gather(
+            *(bench.commits.run(log.owner, work(log)) for log in logs), return_exceptions=True
+        )
+        assert {type(each) for each in outcomes} == {StoreUnavailableError}
+        assert undone == ["a/z", "a/y", "a/x"]
+        await bench.commits.flush()
+        assert heard == [[], [], []]
+        assert [await bench.chunks(log) for log in logs] == [[], [], []]
+
+    async def test_what_others_say_while_a_commit_fails_stays_and_moves_up(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        log = await bench.log()
+        heard = listen(log)
+
+        async def work(tx: Any) -> None:
+            _say_tentatively(bench, log, 7)
+            # As under durability="power", where a commit waits for the disk.
+            bench.say(log, 1)
+            log.append_event("model", "{}")
+            bench.say(log, 2)
+
+        fail_next_commit(monkeypatch)
+        with pytest.raises(StoreUnavailableError):
+            await bench.commits.run(log.owner, work)
+        assert [event.seq for event in log.events] == [1]
+        await bench.commits.flush()
+        assert heard_in_order(heard) == [1, 2] == await bench.chunks(log)
+        assert log.size == sum(map(len, log.bodies))
+
+    async def test_one_that_insists_says_it_once(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        log = await bench.log()
+        heard = listen(log)
+        bench.commits.health._sleep = lambda _: asyncio.sleep(0)  # pyright: ignore[reportPrivateUsage]
+
+        async def work(tx: Any) -> None:
+            _say_tentatively(bench, log, 7)
+
+        fail_next_commit(monkeypatch)
+        await bench.commits.insist(log.owner, work)
+        assert heard_in_order(heard) == [7] == await bench.chunks(log)
+
+    async def test_an_undo_that_raises_keeps_no_other_from_its_own(self, bench: Bench):
+        first, bad = await bench.owner("x"), await bench.owner("y")
+        undone: list[str] = []
+
+        async def fails(tx: Any) -> None:
+            if_not_stored(lambda: undone.append("first"))
+            if_not_stored(lambda: 1 / 0)
+            raise ValueError("no")
+
+        outcomes = await asyncio.gather(
+            bench.commits.run(bad, fails),
+            bench.commits.run(first, _set_state(first, "1")),
+            return_exceptions=True,
+        )
+        assert ([str(each) for each in outcomes], undone) == (["no", "1"], ["first"])
+
+    async def test_taking_back_is_for_works_only(self, bench: Bench):
+        with pytest.raises(StoreError, match="works"):
+            if_not_stored(lambda: None)
+
+
+class TestInsideAWork:
+    async def test_a_commit_is_refused_instead_of_waiting_for_itself(self, bench: Bench):
+        owner = await bench.owner("x")
+
+        async def work(tx: Any) -> list[str]:
+            bench.say(TurnLog(owner, "t"), 1)
+            asked = (
+                bench.commits.run(owner, _nothing),
+                bench.commits.insist(owner, _nothing),
+                bench.commits.flush(),
+            )
+            refused = await asyncio.gather(*asked, return_exceptions=True)
+            return [type(each).__name__ for each in refused]
+
+        async with asyncio.timeout(5):
+            assert await bench.commits.run(owner, work) == ["StoreError"] * 3
+            assert await bench.commits.run(owner, _set_state(owner, "1")) == "1"
+
+    async def test_a_task_that_was_started_there_may_commit_when_it_is_over(self, bench: Bench):
+        owner, over = await bench.owner("x"), asyncio.Event()
+
+        async def later() -> str:
+            await over.wait()
+            return await bench.commits.run(owner, _set_state(owner, "1"))
+
+        async def work(tx: Any) -> asyncio.Task[str]:
+            return asyncio.create_task(later())
+
+        task = await bench.commits.run(owner, work)
+        over.set()
+        assert await task == "1"
+
+
+class TestContexts:
+    @pytest.mark.parametrize("way", ["run", "insist", "flush", "window"])
+    async def test_a_log_is_told_in_nobodys_context(self, bench: Bench, way: str):
+        """A listener must not see the turn, the chain or the caller of another agent."""
+        who: ContextVar[str] = ContextVar("who", default="nobody")
+        log, other = await bench.log("x"), await bench.log("y")
+        heard: list[str] = []
+        log.told = lambda *_: heard.append(who.get())
+
+        async def stranger() -> None:
+            who.set("a stranger")
+            bench.say(other, 1)
+            match way:
+                case "run":
+                    await bench.commits.run(other.owner, _nothing)
+                case "insist":
+                    await bench.commits.insist(other.owner, _nothing)
+                case "flush":
+                    await bench.commits.flush()
+                case _:
+                    await _until_written(other, 1)
+
+        bench.clock.time += WINDOW
+        task = asyncio.create_task(stranger())
+        bench.say(log, 1)
+        await task
+        assert heard == ["nobody"]
+
+    async def test_nor_by_the_probe_of_a_store_that_writes_again(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        who: ContextVar[str] = ContextVar("who", default="nobody")
+        log, other = await bench.log("x"), await bench.log("y")
+        heard: list[str] = []
+        log.told = lambda *_: heard.append(who.get())
+        bench.commits.health._sleep = lambda _: asyncio.sleep(0)  # pyright: ignore[reportPrivateUsage]
+
+        async def stranger() -> None:
+            who.set("a stranger")
+            fail_next_commit(monkeypatch)
+            with pytest.raises(StoreUnavailableError):
+                await bench.commits.run(other.owner, _nothing)
+
+        bench.say(log, 1)
+        await bench.commits.flush()
+        bench.say(log, 2)  # within the window: the commit of the stranger comes first
+        await asyncio.create_task(stranger())
+        await _until_written(log, 2)
+        assert heard == ["nobody", "nobody"]
+
+
 class TestPressure:
     async def test_many_waiting_chunks_ask_the_turn_to_wait(self, bench: Bench):
         log = await bench.log()
@@ -278,6 +492,22 @@ class TestTheWindow:
         bench.say(log, 2)
         assert delays == []
         await _until_written(log, 2)
+
+
+def heard_in_order(heard: list[tuple[int, list[int]]]) -> list[int]:
+    """The chunks a reader heard of, if each came at the place that was next."""
+    chunks: list[int] = []
+    for first, numbers in heard:
+        assert first == len(chunks)
+        chunks += numbers
+    return chunks
+
+
+def _say_tentatively(bench: Bench, log: TurnLog, number: int) -> None:
+    mark = log.mark()
+    bench.say(log, number)
+    added = log.since(mark)
+    if_not_stored(lambda: log.take_back(added))
 
 
 async def _nothing(tx: Any) -> None:

@@ -183,8 +183,9 @@ async def _apply_to_running(
         client_tools=answer.client_tools,
     )
     decision = await _record(tx, parts, answer, applied=applied, turn=turn.record)
-    turn.take_answer(taken)
-    turn.log.append_event("answer", json.dumps(taken))
+    with turn.unless_refused(answer.tool_call_id):
+        turn.take_answer(taken)
+        turn.log.append_event("answer", json.dumps(taken))
     parts.commits.note(turn.log)
     return Answered(
         message=turn.reply.fold.snapshot(),

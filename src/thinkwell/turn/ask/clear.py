@@ -7,6 +7,9 @@ that runs meanwhile has lost its row: nothing it writes afterwards is stored.
 
 from __future__ import annotations
 
+from functools import partial
+
+from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.store.base import Transaction
@@ -33,6 +36,7 @@ async def next_generation(parts: Parts, running: TurnLog | None, *, forget: Toge
     async def work(tx: Transaction) -> int:
         generation = await _bump(tx, parts)
         if running is not None:
+            if_not_stored(partial(_keep, running))
             running.packed = running.erased = True
         if forget is not None:
             await _forget(tx, parts)
@@ -40,12 +44,12 @@ async def next_generation(parts: Parts, running: TurnLog | None, *, forget: Toge
             await forget.write(tx)
         return generation
 
-    try:
-        return await parts.commits.run(parts.owner, work)
-    except BaseException:
-        if running is not None:
-            running.packed = running.erased = False  # its turn goes on
-        raise
+    return await parts.commits.run(parts.owner, work)
+
+
+def _keep(running: TurnLog) -> None:
+    """There was no clear: the turn goes on, and so does its journal."""
+    running.packed = running.erased = False
 
 
 async def erase_traces(parts: Parts) -> None:

@@ -23,6 +23,7 @@ from thinkwell.core.errors import (
 )
 from thinkwell.hooks.contexts import ModelResponse
 from thinkwell.hooks.dispatch import Hooks
+from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.packing import pack_journal
 from thinkwell.journal.tail import Updated
@@ -101,7 +102,6 @@ async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
             return await parts.commits.insist(
                 parts.owner,
                 lambda tx: _store(tx, turn, end),
-                undo=turn.not_stored,
                 waits=lambda: parts.audience.recovering(turn.record.request_id),
             )
         except OwnershipLostError:
@@ -204,6 +204,7 @@ class Stored(msgspec.Struct, frozen=True):
 
 async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | None:
     """The settling transaction. None if somebody (a clear) has ended the turn before."""
+    if_not_stored(turn.not_stored)
     turn.reply.written = ()
     record = await end_turn(tx, turn.parts, turn.record, end)
     if record is None:

@@ -15,6 +15,7 @@ from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.budget import Incident, Spent, after_stall
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnGoneError, TurnRecord, attempt_body, start_attempt
@@ -203,14 +204,21 @@ async def _head_id(tx: Transaction, turn: RunningTurn) -> str | None:
 async def _start(
     tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, ...], now: float
 ) -> TurnRecord:
-    session, record = turn.parts.session, turn.record
+    session, record, reply = turn.parts.session, turn.record, turn.reply
+    place = reply.parent, reply.newest_at_start
+
+    def undo() -> None:
+        reply.written = ()
+        reply.parent, reply.newest_at_start = place
+
+    if_not_stored(undo)
     if not record.continuation:
         parent = record.branch_from
         if record.attempt == 0:
             added = await session.add(tx, messages, AUTO if parent is None else parent or None)
             parent = added[-1].row.id if added else parent or await _head_id(tx, turn)
-            turn.reply.written = added
-        turn.reply.parent = parent
-        turn.reply.newest_at_start = await _newest_at_start(tx, turn)
+            reply.written = added
+        reply.parent = parent
+        reply.newest_at_start = await _newest_at_start(tx, turn)
         record = msgspec.structs.replace(record, branch_from=parent)
     return await start_attempt(tx, record, now=now, seq=turn.log.written)

@@ -6,7 +6,7 @@ is its settings; neither changes once the turn is assembled.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -92,6 +92,17 @@ class GrowingReply:
         self.fold.replace_call(answer.part)
         self.answered = answer.stop_reason
         self.continuation_owed = self.continuation_owed or answer.auto_continue
+
+    def keeper(self, tool_call_id: str) -> Callable[[], None]:
+        """What puts back, as it is now, all that an outcome of this call may change."""
+        put_back = self.fold.call_keeper(tool_call_id)
+        answered, owed = self.answered, self.continuation_owed
+
+        def keep() -> None:
+            put_back()
+            self.answered, self.continuation_owed = answered, owed
+
+        return keep
 
     def take_repaired(self, message: UIMessage) -> None:
         """The stored reply that this continuation goes on with was repaired."""

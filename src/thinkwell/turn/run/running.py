@@ -7,6 +7,8 @@ clients.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,6 +19,7 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import contained
 from thinkwell.hooks.contexts import ChunkContext, MessageContext, StepResult, facts_of
 from thinkwell.hooks.read_only import ReadOnlyDict
+from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.bodies import Body
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
@@ -93,12 +96,33 @@ class RunningTurn:
     def not_stored(self) -> None:
         """The settling transaction failed: nothing of it is there."""
         self.reply.stored = self.log.packed = False
+        self.reply.written = ()
 
     def take_answer(self, answer: OutsideAnswer) -> None:
         """An answer from outside for a call of this turn."""
         self.reply.take(answer)
         if answer.client_tools is not None:
             self.record = msgspec.structs.replace(self.record, client_tools=answer.client_tools)
+
+    @contextmanager
+    def unless_refused(self, tool_call_id: str) -> Generator[None]:
+        """Around what a work adds to reply and log about a call: taken back if it is not stored.
+
+        The block must not wait. Chunks that come between it and a commit that fails stay.
+        """
+        mark, tools = self.log.mark(), self.record.client_tools
+        put_back = self.reply.keeper(tool_call_id)
+        try:
+            yield
+        finally:
+            added = self.log.since(mark)
+
+            def undo() -> None:
+                self.log.take_back(added)
+                put_back()
+                self.record = msgspec.structs.replace(self.record, client_tools=tools)
+
+            if_not_stored(undo)
 
     @property
     def usage(self) -> Usage:

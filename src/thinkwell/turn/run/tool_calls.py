@@ -131,30 +131,27 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
     settled = await _redact(turn, step, call, settled)
     await _call_after(turn, step, call, settled)
     chunk = _result_chunk(call, settled)
-    told, noted = call.told, False
-    if not told:
+    if not call.told:
         await turn.show(chunk)
 
     async def store(tx: Transaction) -> None:
-        nonlocal told, noted  # a store that did not write is asked again: both are there already
         if not settled.open:
             await settle_call(
                 tx,
                 turn.record,
                 call.call_id,
-                outcome=LATE if turn.lost and not told else settled.outcome,
+                outcome=LATE if turn.lost and not call.told else settled.outcome,
                 output=settled.output,
                 error=settled.error_text,
                 now=turn.parts.clock.now(),
             )
         if turn.lost:
             return
-        if not noted:
+        with turn.unless_refused(call.call_id):
             note_result(turn, call.call_id, settled.outcome, settled.duration_ms)
-        for each in () if told else (*introduction(turn, call), chunk):
-            turn.record_chunk(each)
+            for each in () if call.told else (*introduction(turn, call), chunk):
+                turn.record_chunk(each)
         turn.parts.commits.note(turn.log)
-        told = noted = True
         if call.approved:
             await turn.parts.session.update(tx, turn.reply.fold.message)
 

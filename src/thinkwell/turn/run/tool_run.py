@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from thinkwell.core import json
@@ -31,6 +32,7 @@ from thinkwell.journal.ledger import (
 )
 from thinkwell.messages.chunks import tool_output
 from thinkwell.messages.message import tool_name, tool_parts
+from thinkwell.store.base import Transaction
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.execute import run_tool
 from thinkwell.tools.tool import Execute, Tool
@@ -64,10 +66,7 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
     )
     turn.calls.running.add(call.call_id)
     try:
-        note_claim(turn, claim)
-        await parts.commits.insist(
-            parts.owner, lambda tx: claim_call(tx, turn.record, claim, now=parts.clock.now())
-        )
+        await parts.commits.insist(parts.owner, partial(_claim, turn=turn, claim=claim))
         turn.calls.claimed.add(call.call_id)
         crash_here("c7")
         settled = await _run(turn, step, call, ready, key=claim.idempotency_key)
@@ -78,6 +77,12 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
     if settled.open:  # nobody knows what comes of it
         turn.calls.running.discard(call.call_id)
     return settled
+
+
+async def _claim(tx: Transaction, turn: RunningTurn, claim: Claim) -> None:
+    await claim_call(tx, turn.record, claim, now=turn.parts.clock.now())
+    with turn.unless_refused(claim.call_id):
+        note_claim(turn, claim)
 
 
 async def _run(
