@@ -232,6 +232,7 @@ async def _ask(turns: Turns, request: ChatCall, request_id: str | None = None) -
         input_function=request.input if callable(request.input) else None,
         tools={} if run is None else {tool.name: _handled(tool, run) for tool in tools},
         signal=request.signal,
+        awaited=True,
     )
     if handle is None:
         raise RuntimeError("a turn with a new id was known before")
@@ -295,7 +296,7 @@ async def run_and_wait(
 ) -> TurnResult:
     """Run a turn and wait for its result."""
     refuse_nested(call, turns.parts.owner.agent_id)
-    _, handle = await turns.ask(request, input_function=input_function, signal=signal)
+    _, handle = await turns.ask(request, input_function=input_function, signal=signal, awaited=True)
     if handle is None:
         raise RuntimeError("a turn with a new id was known before")
     return await turns.wait(handle)

@@ -180,7 +180,7 @@ class Think(Parity, Lifecycle, Registration, Agent):
         """
         refuse_nested("stream", self._turns.parts.owner.agent_id)
         request = TurnRequest(trigger="programmatic", messages=as_messages(input))
-        _, handle = await self._turns.ask(request)
+        _, handle = await self._turns.ask(request, awaited=True)
         if handle is not None:
             async with aclosing(self._turns.chunks(handle)) as chunks:
                 async for chunk in chunks:

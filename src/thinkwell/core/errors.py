@@ -47,6 +47,8 @@ hook cannot swallow them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 STILL_RUNS = "Stopped; it may still finish."
 """What is read of a call that was stopped and ignored it."""
 
@@ -86,15 +88,27 @@ class TurnError(ThinkwellError):
 
 
 class NestedTurnError(TurnError):
-    """A blocking call from inside a turn of the same agent: it would wait for itself for ever."""
+    """A blocking call from inside a turn of the same agent: it would wait for itself for ever.
 
-    def __init__(self, call: str) -> None:
-        super().__init__(
-            f"{call}() was called from inside a turn of the same agent and would wait for itself. "
-            "Use `await self.submit(...)` to run it after this turn, "
-            "or `await self.add_messages(...)` to write without running a turn."
-        )
+    So would one of an agent that waits, maybe through others, for the one that calls it. `chain`
+    has their ids, from the agent that is called to the one that calls.
+    """
+
+    def __init__(self, call: str, chain: Sequence[str] = ()) -> None:
+        if len(chain) > 1:
+            circle = " waits for ".join((*chain, chain[0]))
+            super().__init__(
+                f"{call}() would wait for ever: {circle}. Use `submit(...)` for one of them, which "
+                "does not wait."
+            )
+        else:
+            super().__init__(
+                f"{call}() was called from inside a turn of the same agent and would wait for "
+                "itself. Use `await self.submit(...)` to run it after this turn, "
+                "or `await self.add_messages(...)` to write without running a turn."
+            )
         self.call = call
+        self.chain = tuple(chain)
 
 
 class TurnActiveError(TurnError):

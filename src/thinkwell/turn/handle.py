@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from thinkwell.core.clock import Clock
 from thinkwell.core.signal import AbortController, Disposer
@@ -36,6 +36,22 @@ Only for `Ended` may it return something to wait for: the slot is free when that
 """
 
 
+class Waiting(Protocol):
+    """A running turn, as far as one that it waits for knows it."""
+
+    active: bool
+
+    @property
+    def record(self) -> TurnRecord:
+        """Its row."""
+        ...
+
+    @property
+    def handle(self) -> TurnHandle:
+        """Its handle: who waits for this one in turn."""
+        ...
+
+
 class TurnHandle:
     """One turn, from its acceptance to its result."""
 
@@ -44,6 +60,7 @@ class TurnHandle:
         "_over",
         "_readers",
         "_result",
+        "awaited_in",
         "controller",
         "crossed",
         "depth",
@@ -63,6 +80,7 @@ class TurnHandle:
         tools: Mapping[str, Tool] | None = None,
         depth: int = 0,
         crossed: bool = False,
+        awaited_in: Waiting | None = None,
     ) -> None:
         self.record = record
         self.tools = tools or {}
@@ -71,6 +89,8 @@ class TurnHandle:
         """How many turns have started one another in their end hooks, up to this one."""
         self.crossed = crossed
         """Whether clients may show its question where it does not belong when it begins."""
+        self.awaited_in = awaited_in
+        """The turn that keeps its slot until this one has ended; it may be one of another agent."""
         self.due: float | None = None
         """When a debounced turn may begin, on the monotonic clock."""
         self.input_function = input_function

@@ -57,7 +57,7 @@ from thinkwell.turn.end.notify import chain_depth, notify, redeliver
 from thinkwell.turn.handle import InputFunction, TurnHandle
 from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.parts import Parts
-from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.running import RunningTurn, current_turn
 from thinkwell.turn.run.turn import run_turn
 from thinkwell.turn.transcript import Transcript, encoded_transcript
 
@@ -118,10 +118,12 @@ class Turns:
         origin: str | None = None,
         crossed: Callable[[], bool] = bool,
         signal: AbortSignal | None = None,
+        awaited: bool = False,
     ) -> tuple[Admission, TurnHandle | None]:
         """Accept a turn and put it in line. No handle if it was known before.
 
-        `crossed` says, once it is accepted, whether its client had not seen the newest transcript.
+        `crossed` says, once it is accepted, whether its client had not seen the newest transcript;
+        `awaited`, that the code that asks goes no further until it has ended.
         """
         if self._closed:
             raise HostClosedError("The app is stopping and accepts no new turns.")
@@ -130,8 +132,17 @@ class Turns:
             raise TurnChainError(depth)
         request = on_behalf(request, self.parts.owner.agent_id)
 
+        awaited_in = current_turn.get() if awaited else None
+
         def make(record: TurnRecord) -> TurnHandle:
-            return TurnHandle(record, input_function, tools=tools, depth=depth, crossed=crossed())
+            return TurnHandle(
+                record,
+                input_function,
+                tools=tools,
+                depth=depth,
+                crossed=crossed(),
+                awaited_in=awaited_in,
+            )
 
         return await run_to_the_end(self._accept(request, make, origin, signal))
 

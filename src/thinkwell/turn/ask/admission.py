@@ -39,6 +39,7 @@ from thinkwell.session.draft import check_new_id, make_draft
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.opening import open_turn
 from thinkwell.turn.end.end_turn import SUPERSEDED, end_turn
+from thinkwell.turn.handle import Waiting
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import current_turn
 
@@ -324,9 +325,18 @@ def _digest(request: TurnRequest) -> str | None:
 
 
 def refuse_nested(call: str, agent_id: str) -> None:
-    """A blocking call from inside a turn of the same agent would wait for itself (spec/02 §3.3)."""
-    if is_inside_turn(agent_id):
-        raise NestedTurnError(call)
+    """A blocking call from inside a turn of the same agent would wait for itself (spec/02 §3.3).
+
+    So would one from a turn that such a turn waits for: two agents would each hold their slot and
+    want that of the other.
+    """
+    chain: list[str] = []
+    turn: Waiting | None = current_turn.get()
+    while turn is not None and turn.active:
+        chain.insert(0, turn.record.agent_id)
+        if turn.record.agent_id == agent_id:
+            raise NestedTurnError(call, chain)
+        turn = turn.handle.awaited_in
 
 
 def is_inside_turn(agent_id: str) -> bool:
