@@ -15,6 +15,8 @@ from contextvars import ContextVar
 from types import CoroutineType, TracebackType, coroutine
 from typing import Any, cast
 
+import msgspec
+
 from thinkwell.core.errors import AbortTurn
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.tasks import UNWIND
@@ -23,21 +25,13 @@ Lost = Callable[[str, float | None], None]
 """Told what ignores its cancel, and the limit it ran over, None if it was stopped."""
 
 
-class Guard:
+class Guard(msgspec.Struct, frozen=True, eq=False):
     """What holds for user code inside one attempt of a turn."""
 
-    def __init__(
-        self,
-        signal: AbortSignal,
-        *,
-        limit: Callable[[], float | None],
-        grace: Callable[[], float],
-        lost: Lost,
-    ) -> None:
-        self.signal = signal
-        self.limit = limit
-        self.grace = grace
-        self.lost = lost
+    signal: AbortSignal
+    limit: Callable[[], float | None]
+    grace: Callable[[], float]
+    lost: Lost
 
 
 current_guard: ContextVar[Guard | None] = ContextVar("current_guard", default=None)

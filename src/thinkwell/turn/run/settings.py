@@ -78,6 +78,9 @@ class TimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return self.tool if own is None else own
 
 
+_USUAL = TimeLimits()
+
+
 def limits_of(
     time_limits: Mapping[str, Any], timeout: float | Mapping[str, Any] | None = None
 ) -> TimeLimits:
@@ -85,6 +88,8 @@ def limits_of(
 
     A single number is the limit of the whole turn.
     """
+    if not time_limits and timeout is None:
+        return _USUAL
     changes: Mapping[str, Any]
     if isinstance(timeout, Mapping):
         changes = timeout
@@ -114,7 +119,7 @@ class TurnSettings(msgspec.Struct, frozen=True, kw_only=True):
     send_reasoning: bool = True
     output: Output[Any] | None = None
     max_retries: int = DEFAULT_RETRIES
-    limits: TimeLimits = TimeLimits()
+    limits: TimeLimits = _USUAL
     stall_timeout: float = 0.0
     repair_tool_call: RepairToolCall | None = None
     transforms: tuple[Transform, ...] = ()
