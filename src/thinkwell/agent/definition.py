@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from thinkwell.agent.former_names import refuse_former
 from thinkwell.agent.rpc import rpc_methods
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.hooks.registry import ALIASES
@@ -48,7 +49,9 @@ def check_class(cls: type) -> None:
         if base is not None:
             _check_hiding(cls, base, name, member)
     own = rpc_methods(cls)
-    for feature in features_of(cls):
+    features = features_of(cls)
+    refuse_former(cls, vars(cls), {feature.name for feature in features})
+    for feature in features:
         # Calls of others may need their kit: theirs are compared when an agent wakes.
         ours = type(feature).__module__.startswith("thinkwell.")
         for call in own.keys() & feature.calls().keys() if ours else ():

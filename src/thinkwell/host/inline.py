@@ -15,15 +15,17 @@ from contextlib import ExitStack, aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from thinkwell.agent.former_names import hint
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ToolDefinitionError
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.plugins import Cleanup, use
+from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.host.local import LocalHostClient
-from thinkwell.host.stub import is_iterator
+from thinkwell.host.stub import NamespaceStub, is_iterator, namespaces_of
 from thinkwell.store.open import store_from_url
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool, as_tool
@@ -50,7 +52,8 @@ def create_agent(
     for setting in settings:
         if setting not in _SETTINGS:
             raise TypeError(
-                f"create_agent() has no setting {setting!r}. Settings are: {', '.join(_SETTINGS)}."
+                f"create_agent() has no setting {setting!r}.{hint(setting)} Settings are: "
+                f"{', '.join(_SETTINGS)}."
             )
     chosen = {
         "model": model,
@@ -67,13 +70,13 @@ def create_agent(
     return InlineAgent(instance, store)
 
 
+CLOSED = "The agent is closed. Make a new one with create_agent()."
 _ANNOTATED = [name for base in Think.__mro__ for name in inspect.get_annotations(base)]
 _SETTINGS = sorted(
     name
     for name in _ANNOTATED
     if not name.startswith("_") and hasattr(Think, name) and name != "agent_class"
 )
-_MEMBERS = {*dir(Think), *_ANNOTATED}
 
 
 def _by_name(tools: Iterable[Any]) -> dict[str, Tool]:
@@ -97,13 +100,17 @@ else:
 class InlineAgent(_Members):
     """An agent in this process, with all verbs of `Think`.
 
-    It starts with its first use; close it, or use `async with`.
+    It starts with its first use, that is with the first call of an async method, of its own or
+    of a namespace (`agent.storage.get`); close it, or use `async with`.
     """
 
     def __init__(self, instance: Instance, store: str) -> None:
         self._instance = instance
         self._address = AgentAddress(instance.agent.agent_class, instance.agent.name)
         self._store = store_from_url(store)
+        cls = type(instance.agent)
+        seated = {feature.name for feature in features_of(cls) if feature.namespace}
+        self._namespaces = namespaces_of(cls) | seated
         self._host: Host | None = None
         self._awake = ExitStack()
         self._closed = False
@@ -118,15 +125,28 @@ class InlineAgent(_Members):
             return self._iterator(member)
         if inspect.iscoroutinefunction(function):
             return self._call(member)
+        if member in self._namespaces:
+            return self._namespace(member)
         try:
             return getattr(agent, member)
         except AttributeError:
-            if self._host is None and member in _MEMBERS:  # the start makes it
+            if self._host is None and hasattr(Think, member):  # a property of what the start makes
                 raise ConfigurationError(
-                    f"The agent has not started, so it has no {member}. "
-                    "Use `async with agent:` first."
+                    f"The agent has not started, so it has no {member}. Call an async method, or "
+                    "use `async with agent:`, first."
                 ) from None
-            raise
+            name = type(agent).__name__
+            raise AttributeError(
+                f"{name!r} object has no attribute {member!r}.{hint(member)}"
+            ) from None
+
+    def _namespace(self, name: str) -> Any:
+        if self._closed:
+            raise HostClosedError(CLOSED)
+        found = self._instance.agent.__dict__.get(name)
+        # Before the start there are only those that can be used then (`Feature.on_made`); the
+        # others are made by the start, which the first call of one of their methods brings about.
+        return NamespaceStub(self._call, name) if found is None else found
 
     async def __aenter__(self) -> Self:
         """Start it."""
@@ -173,7 +193,7 @@ class InlineAgent(_Members):
     async def _start(self) -> LocalHostClient:
         async with self._changing:
             if self._closed:
-                raise HostClosedError("The agent is closed. Make a new one with create_agent().")
+                raise HostClosedError(CLOSED)
             if self._host is None:
                 host = Host([type(self._instance.agent)], self._store, instance=self._instance)
                 await host.start()

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any
 
+from thinkwell.agent.former_names import hint
 from thinkwell.host.client import AgentAddress, HostClient
 
 _ITERATOR_NAMES = ("AsyncIterator", "AsyncGenerator", "AsyncIterable")
@@ -42,7 +43,7 @@ class AgentStub:
         if member is None and method in self._namespaces:
             return NamespaceStub(self._call, method)
         if member is None:
-            raise AttributeError(f"{self._cls.__name__} has no method {method!r}.")
+            raise AttributeError(f"{self._cls.__name__} has no method {method!r}.{hint(method)}")
         function = inspect.unwrap(member) if callable(member) else member
         if is_iterator(function):
             return self._iterator(method)
