@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
     from thinkwell.hooks.registry import hook
     from thinkwell.hooks.rpc import RpcStream, rpc
-    from thinkwell.host.inline import create_agent
+    from thinkwell.host.inline import InlineAgent, create_agent
     from thinkwell.journal.submission import Submission
     from thinkwell.messages.message import UIMessage
     from thinkwell.models.base import Model
@@ -49,6 +49,7 @@ _HOMES = {
     "FailTurn": "core.errors",
     "HttpRequest": "wire.http",
     "HttpResponse": "wire.http",
+    "InlineAgent": "host.inline",
     "Limits": "core.limits",
     "Model": "models.base",
     "Output": "tools.output",
@@ -90,6 +91,7 @@ __all__ = [
     "FailTurn",
     "HttpRequest",
     "HttpResponse",
+    "InlineAgent",
     "Limits",
     "Model",
     "Output",
@@ -174,3 +176,8 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"thinkwell.{home}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """What can be asked for, loaded or not: an interactive shell completes it."""
+    return sorted({*globals(), *__all__, *_MODULES})

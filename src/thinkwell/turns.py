@@ -18,6 +18,7 @@ from thinkwell.agent.agent_events import (
 )
 from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
 from thinkwell.agent.history_view import HistoryView
+from thinkwell.features.turn_details import TurnDetails
 from thinkwell.hooks.contexts import StopReason
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, Updated
@@ -48,6 +49,7 @@ __all__ = [
     "ToolCallError",
     "ToolCallResult",
     "ToolCallStart",
+    "TurnDetails",
     "TurnInfo",
     "TurnResult",
     "Updated",

@@ -66,3 +66,8 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"thinkwell.{home}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """What can be asked for, loaded or not."""
+    return sorted({*globals(), *__all__})
