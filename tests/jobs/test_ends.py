@@ -7,12 +7,13 @@ import logging
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 from tests.jobs.support import Hours, serving
 from thinkwell import AbortTurn
 from thinkwell.agent.agent import Agent
-from thinkwell.jobs import JobContext
+from thinkwell.jobs import JobContext, RunAgain
 
 
 class Worker(Agent, name="worker"):
@@ -28,6 +29,9 @@ class Worker(Agent, name="worker"):
     async def wait(self, ctx: JobContext) -> None:
         reason = await ctx.signal.wait()
         self.seen.append(reason)
+
+    async def hang(self) -> None:
+        await self.gate.wait()
 
     async def ignore(self, ctx: JobContext) -> None:
         while not self.gate.is_set():
@@ -118,6 +122,82 @@ async def test_a_handler_that_ignores_its_cancel_is_left_behind():
         await agent.jobs.enqueue("fail")
         await stage.until("job:finished")
         assert (await agent.jobs.get(job.id)).status == "cancelled"
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_cancel_whose_caller_is_cut_off_reaches_the_handler_all_the_same(steps: int):
+    async with serving(Worker) as stage:
+        agent = await stage.agent(Worker)
+        job = await agent.jobs.enqueue("wait")
+        await stage.until("job:started")
+        caller = asyncio.create_task(agent.jobs.cancel(job.id, "cut off"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        caller.cancel()
+        await asyncio.wait([caller])
+        if (await agent.jobs.get(job.id)).cancel_requested is None:
+            assert await agent.jobs.cancel(job.id, "cut off")
+        await stage.until("job:cancelled")
+        assert Worker.seen == ["cut off"]
+
+
+class Again(Worker, name="again"):
+    delay: ClassVar[Any] = 0.0
+
+    async def again(self) -> RunAgain:
+        return RunAgain(self.delay)
+
+    async def forged(self) -> RunAgain:
+        result = RunAgain(1.0)
+        msgspec.structs.force_setattr(result, "delay", "soon")
+        return result
+
+
+@pytest.mark.parametrize("delay", ["soon", float("nan"), float("inf"), -1, True, None])
+async def test_a_handler_that_wants_to_run_again_at_no_time_has_failed(delay: Any):
+    Again.delay = delay
+    async with serving(Again) as stage:
+        agent = await stage.agent(Again)
+        job = await agent.jobs.enqueue("again", max_attempts=1)
+        failed = (await stage.until("job:failed"))[0]
+        assert (failed["job"], "give seconds, 0 or more" in failed["error"]) == (job.id, True)
+
+
+async def test_an_end_that_cannot_be_stored_is_a_failed_attempt():
+    async with serving(Again) as stage:
+        agent = await stage.agent(Again)
+        job = await agent.jobs.enqueue("forged", max_attempts=1)
+        await stage.until("job:failed")
+        assert (await agent.jobs.get(job.id)).status == "failed"
+
+
+class Hurried(Worker, name="hurried"):
+    time_limits: ClassVar[dict[str, float]] = {"job": 0.01, "grace": 0.01}
+
+
+@pytest.mark.parametrize("name", ["wait", "ignore", "hang"])
+async def test_an_attempt_over_its_time_is_stopped_and_tried_again(name: str):
+    async with serving(Hurried) as stage:
+        agent = await stage.agent(Hurried)
+        job = await agent.jobs.enqueue(name, max_attempts=2)
+        retried = (await stage.until("job:retried"))[0]
+        assert retried["error"].startswith("TimeoutError: It ran longer than 0.01 s")
+        stage.hours.move(300)
+        await stage.until("job:failed")
+        assert (await agent.jobs.get(job.id)).attempt == 2
+        Worker.gate.set()
+
+
+async def test_without_a_limit_an_attempt_takes_as_long_as_it_likes():
+    class Patient(Worker, name="patient"):
+        time_limits: ClassVar[dict[str, float | None]] = {"job": None}
+
+    async with serving(Patient) as stage:
+        agent = await stage.agent(Patient)
+        await agent.jobs.enqueue("hang")
+        await stage.until("job:started")
+        Worker.gate.set()
+        await stage.until("job:finished")
 
 
 class Smaller(Agent, name="worker"):

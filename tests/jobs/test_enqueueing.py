@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.jobs.support import serving
 from thinkwell.agent.agent import Agent
 from thinkwell.errors import JobError
+from thinkwell.host.client import AgentAddress
 from thinkwell.jobs import JobContext
 
 
@@ -131,12 +133,13 @@ async def test_jobs_are_listed_by_status_and_name_the_newest_first():
 
 async def test_handlers_of_a_feature_are_named_after_it():
     async with serving(Shapes) as stage:
+        awake = await stage.host.agent(AgentAddress(Shapes.agent_class, "x"))
         agent = await stage.agent(Shapes)
 
         async def send(payload: Any, ctx: JobContext) -> None:
             agent.seen.append((payload, ctx.name))
 
-        agent.jobs.handlers.add("mail", {"send": send})
+        awake.desk.handlers.add("mail", {"send": send})
         await agent.jobs.enqueue("mail.send", "hello")
         await stage.until("job:finished")
         assert agent.seen == [("hello", "mail.send")]
@@ -151,3 +154,54 @@ async def test_a_job_enqueued_while_the_clock_was_set_back_still_runs():
         await agent.jobs.enqueue("payload", 2, delay=10)
         stage.hours.move(10)
         await stage.until("job:finished", 2)
+
+
+async def test_a_key_given_twice_in_one_block_is_one_job():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        async with agent.storage.together():
+            first = await agent.jobs.enqueue("payload", 1, key="k")
+            async with agent.storage.together():
+                again = await agent.jobs.enqueue("payload", 2, key="k")
+            with pytest.raises(JobError, match="belongs to a job named 'payload'"):
+                await agent.jobs.enqueue("nothing", key="k")
+        assert again == first
+        await stage.until("job:finished")
+        assert agent.seen == [1]
+        assert [job.id for job in await agent.jobs.list()] == [first.id]
+
+
+async def test_a_block_whose_key_was_taken_meanwhile_stores_nothing_and_says_so():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+
+        async def block() -> Any:
+            async with agent.storage.together():
+                job = await agent.jobs.enqueue("payload", 1, key="k")
+                await agent.storage.set("job", job.id)
+                if not taken:
+                    taken.append(await asyncio.create_task(other()))
+            return job
+
+        def other() -> Any:
+            return agent.jobs.enqueue("payload", 2, key="k")
+
+        taken: list[Any] = []
+        with pytest.raises(JobError, match="nothing of the block is stored"):
+            await block()
+        assert await agent.storage.get("job") is None
+        assert (await block()).id == taken[0].id == await agent.storage.get("job")
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_caller_that_is_cut_off_leaves_no_job_that_nobody_runs(steps: int):
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        caller = asyncio.create_task(agent.jobs.enqueue("payload", 1, due=1))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        caller.cancel()
+        await asyncio.wait([caller])
+        stored = await agent.jobs.list()
+        await agent.jobs.enqueue("nothing")
+        await stage.until("job:finished", 1 + len(stored))

@@ -175,7 +175,7 @@ async def test_an_agent_that_is_served_takes_no_second_place_in_the_line():
     line.add("a/1")
     line.add("a/2")
     line.add("a/3")
-    taken: list[Any] = [await line.take(), await line.pause()]
+    taken: list[Any] = [await line.take(), await line.next_at()]
     assert taken == [["a/2"], None]
     line.done("a/1")
     assert await line.take() == ["a/3"]

@@ -11,8 +11,10 @@ import pytest
 from tests.jobs.support import Hours, Stage, serving
 from thinkwell import Think
 from thinkwell.agent.agent import Agent
+from thinkwell.core.errors import StoreError
 from thinkwell.host import upkeep
 from thinkwell.host.upkeep import HOST, JOB_RETENTION, PAUSE
+from thinkwell.store.base import Transaction
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import ScriptedModel
 
@@ -122,3 +124,22 @@ async def test_the_file_gets_smaller_when_much_was_dropped(tmp_path: Path):
         stage.hours.move(PAUSE)
         await stage.until_true(lambda: any(r["due_at"] > stage.hours.now() for r in rounds(stage)))
     assert path.stat().st_size < 3_000 * 4_000 / 2
+
+
+async def test_a_damaged_page_ends_neither_the_upkeep_nor_what_else_it_drops(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    async def damaged(_tx: Transaction, *, before: float, limit: int) -> int:
+        raise StoreError(f"a damaged page among what is older than {before}, of {limit}")
+
+    monkeypatch.setattr(upkeep, "drop_old_streams", damaged)
+    async with serving(Busy) as stage:
+        agent = await stage.agent(Busy)
+        await agent.jobs.enqueue("work")
+        await stage.until("job:finished")
+        stage.hours.move(JOB_RETENTION + PAUSE)
+        for done in range(1, 8):  # more often than a job may fail
+            await stage.until_true(lambda done=done: len(rounds(stage)) >= done)
+            stage.hours.move(PAUSE)
+        assert all(told["error"] is None for told in rounds(stage))
+        assert await agent.jobs.list() == []

@@ -14,7 +14,7 @@ from thinkwell.agent.definition import check_class, class_name_of
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
 from thinkwell.core.principal import Principal
-from thinkwell.features.jobs import Jobs
+from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.feature import Feature, Without
 from thinkwell.hooks.seats import Seats
 from thinkwell.journal.storage import Storage

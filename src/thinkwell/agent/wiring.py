@@ -26,7 +26,8 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import CLOSING, TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_user
-from thinkwell.features.jobs import Jobs, NewDue
+from thinkwell.features.jobs.desk import JobDesk, NewDue
+from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import Seats, features_of
@@ -102,12 +103,13 @@ class Activation:
         state: StateBox,
         chat: Chat | None,
         tasks: TaskOwner,
-        jobs: Jobs,
+        desk: JobDesk,
         seats: Seats,
         erase: Callable[[], Awaitable[None]],
     ) -> None:
         self.agent = agent
-        self.jobs = jobs
+        self.desk = desk
+        """Its jobs, as the runner knows them."""
         self._connections = connections
         self._state = state
         self._chat = chat
@@ -185,8 +187,8 @@ class Activation:
         await self._seats.delete()
         if self._turns is not None:
             await self._turns.clear()
-        for job in await self.jobs.list(status="running"):
-            await self.jobs.cancel(job.id, DELETED)
+        for job in await self.agent.jobs.list(status="running"):
+            await self.desk.cancel(job.id, DELETED)
         for connection in self._connections:
             connection.close(GONE, DELETED)
         await self.stop()
@@ -229,7 +231,8 @@ async def wake(
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
     await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
     agent._state, agent._connections = state, connections  # pyright: ignore[reportPrivateUsage]
-    jobs = agent.jobs = _jobs_of(agent, owner, shared)
+    desk = _desk_of(agent, owner, shared)
+    agent.jobs = Jobs(desk)
     chat = None
     if instance is not None:
         turns = Turns(tasks, owned.generation)
@@ -238,7 +241,7 @@ async def wake(
     if instance is not None and chat is not None:
         await _wire_chat(instance, chat, owner, shared)
     hooks = None if instance is None else instance.hooks
-    seats.connect(hooks, jobs.handlers, rpc_methods(cls))
+    seats.connect(hooks, desk.handlers, rpc_methods(cls))
     await _start(agent, seats, chat)
     if chat is not None and chat.turns.owed:
         shared.new_due_job(agent_id, shared.clock.now())
@@ -248,7 +251,7 @@ async def wake(
         state=state,
         chat=chat,
         tasks=tasks,
-        jobs=jobs,
+        desk=desk,
         seats=seats,
         erase=lambda: shared.commits.run(owner, lambda tx: remove_agent(tx, agent_id)),
     )
@@ -296,8 +299,8 @@ def _no_agents(cls: type | str, name: str) -> Any:
     raise ConfigurationError(f"There is no agent {cls!r} named {name!r}: nobody serves it.")
 
 
-def _jobs_of(agent: Agent, owner: Owner, shared: Shared) -> Jobs:
-    return Jobs(
+def _desk_of(agent: Agent, owner: Owner, shared: Shared) -> JobDesk:
+    return JobDesk(
         owner.agent_id,
         agent,
         reader=shared.store,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from math import inf
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -27,6 +28,12 @@ class RunAgain(msgspec.Struct, frozen=True):
     """What a handler returns to be called again, with fresh attempts, in `delay` seconds."""
 
     delay: float = 0.0
+
+    def __post_init__(self) -> None:
+        # Here it is the handler's own error, with its line; later it would be a row's.
+        delay = cast("object", self.delay)
+        if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < inf:
+            raise JobError(f"RunAgain({delay!r}): give seconds, 0 or more.")
 
 
 class JobContext:
@@ -54,7 +61,7 @@ class JobContext:
         self.stashed = job.stash
         """What an earlier attempt, or this one, stashed last."""
         self.signal = signal
-        """Aborts when somebody cancels the job."""
+        """Aborts when somebody cancels the job, or it takes too long."""
         self._keep = keep
 
     async def stash(self, value: Any) -> None:

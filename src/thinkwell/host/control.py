@@ -191,13 +191,13 @@ class Control:
     async def _cancel_job(self, request: JsonObject) -> JsonObject:
         awake = await self._host.with_jobs(str(request["agent"]))
         with awake.in_use():
-            return {"cancelled": await awake.jobs.cancel(str(request["job"]), STOPPED_BY_HAND)}
+            return {"cancelled": await awake.desk.cancel(str(request["job"]), STOPPED_BY_HAND)}
 
     async def _retry_job(self, request: JsonObject) -> JsonObject:
         self._host.start_again(_address(request))
         awake = await self._host.with_jobs(str(request["agent"]))
         with awake.in_use():
-            return {"waits": await awake.jobs.revive(str(request["job"]))}
+            return {"waits": await awake.desk.revive(str(request["job"]))}
 
 
 async def _read(reader: asyncio.StreamReader) -> JsonObject | None:

@@ -68,11 +68,10 @@ class DueAgents:
         """Whether it is served now."""
         return agent_id in self._served
 
-    async def pause(self) -> float | None:
-        """Seconds until the next job is due; None if none is, or nobody more can be served."""
+    async def next_at(self) -> float | None:
+        """When the next job is due; None if none is, or nobody more can be served."""
         if len(self._served) >= self._most:
             return None  # whoever is done first makes room, and the index is read on then
         if self._waiting:
-            return 0.0
-        at = await next_due(self._reader, self._read)
-        return None if at is None else max(at - self._clock.now(), 0.0)
+            return self._clock.now()
+        return await next_due(self._reader, self._read)

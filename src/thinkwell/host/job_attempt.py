@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +17,7 @@ from thinkwell.core.errors import OwnershipLostError, UserCodeError
 from thinkwell.core.signal import AbortController
 from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, is_cancelled, run_apart
 from thinkwell.core.user_code import call_user, log_fields
-from thinkwell.features.jobs import Jobs, facts_of
+from thinkwell.features.jobs.desk import JobDesk, facts_of
 from thinkwell.hooks.jobs import JobHandler, RunAgain
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.jobs import (
@@ -44,16 +46,16 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     """Keeps handlers that ignore their cancel."""
 
 
-async def lease(jobs: Jobs, job: Job, *, boot: int, now: float) -> Lease | None:
+async def lease(desk: JobDesk, job: Job, *, boot: int, now: float) -> Lease | None:
     """Begin an attempt: from this commit on it counts. None if the job does not wait any more."""
-    epoch = jobs.epoch
-    controller = jobs.begin(job)  # first: a cancel that follows the commit must reach it
+    epoch = desk.epoch
+    controller = desk.begin(job)  # first: a cancel that follows the commit must reach it
     leased = None
     try:
-        leased = await jobs.insist(lambda tx: begin_job(tx, job, epoch=epoch, boot=boot, now=now))
+        leased = await desk.insist(lambda tx: begin_job(tx, job, epoch=epoch, boot=boot, now=now))
     finally:
         if leased is None:
-            jobs.end(job)
+            desk.end(job)
     return None if leased is None else Lease(leased, controller)
 
 
@@ -71,11 +73,12 @@ class Cancelled(Exception):  # noqa: N818 - how an attempt ended, never raised
 class Attempt:
     """One attempt of a job that is leased."""
 
-    def __init__(self, lease: Lease, jobs: Jobs, handler: JobHandler, *, tools: Tools) -> None:
+    def __init__(self, lease: Lease, desk: JobDesk, handler: JobHandler, *, tools: Tools) -> None:
         self._job, self._controller = lease
-        self._jobs = jobs
+        self._desk = desk
         self._handler = handler
         self._tools = tools
+        self._late: TimeoutError | None = None
 
     async def run(self) -> None:
         """Call the handler, then store what became of it."""
@@ -86,20 +89,29 @@ class Attempt:
         try:
             value = await self._call()
         finally:
-            self._jobs.end(job)
+            self._desk.end(job)
         crash_here("j4")
         try:
-            await self._store(value)
+            await self._store_or_fail(value)
         except OwnershipLostError:  # whoever owns the agent now runs the job again
             log.warning("the end of a job could not be stored", extra={"job": job.id})
 
+    async def _store_or_fail(self, value: Any) -> None:
+        """A row must not stay leased to a process that has nothing more to do for it."""
+        try:
+            await self._store(value)
+        except OwnershipLostError:
+            raise
+        except Exception as error:  # noqa: BLE001 - logged with the attempt that fails by it
+            await self._fail(error)
+
     async def _call(self) -> Any:
         """What the handler gave, or the error it raised."""
-        job, jobs, controller = self._job, self._jobs, self._controller
-        limits = limits_of(getattr(jobs.agent, "time_limits", {}))
-        context = jobs.context(job, controller)
+        job, desk, controller = self._job, self._desk, self._controller
+        context = desk.context(job, controller)
         try:
-            with controller.signal.future() as stop:
+            limits = limits_of(getattr(desk.agent, "time_limits", {}))
+            with controller.signal.future() as stop, self._at_most(limits.job):
                 return await run_apart(
                     call_user(f"job {job.name}", self._handler, job.payload, context),
                     name=f"{job.agent_id}:{job.name}",
@@ -119,9 +131,28 @@ class Attempt:
                 raise
             return UserCodeError(job.name, error)
 
+    @contextmanager
+    def _at_most(self, seconds: float | None) -> Generator[None]:
+        """After so long the handler is stopped as by a cancel, and the attempt has failed."""
+        if seconds is None:
+            yield
+            return
+        timer = asyncio.get_running_loop().call_later(seconds, self._too_late, seconds)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _too_late(self, seconds: float) -> None:
+        if not self._controller.signal.aborted:
+            self._late = TimeoutError(f"It ran longer than {seconds:g} s (time_limits['job']).")
+            self._controller.abort(str(self._late))
+
     async def _store(self, value: Any) -> None:
         """Store what became of the attempt, then report it."""
-        if isinstance(value, Cancelled):
+        if self._late is not None:  # whatever it gave then: it may have stopped half-way
+            await self._fail(self._late)
+        elif isinstance(value, Cancelled):
             await self._finish("cancelled")
         elif isinstance(value, Exception):
             await self._fail(value)
@@ -154,7 +185,7 @@ class Attempt:
         def end(tx: Transaction) -> Awaitable[JobStatus | None]:
             return finish_job(tx, job, status, now=now, error=error)
 
-        ended = await self._jobs.insist(end)
+        ended = await self._desk.insist(end)
         crash_here("j5")
         if ended is not None:
             report_end(self._tools.bus, job, ended, error)
@@ -168,11 +199,11 @@ class Attempt:
                 return "waiting"
             return await finish_job(tx, job, "cancelled", now=now, error=error)
 
-        status = await self._jobs.insist(wait)
+        status = await self._desk.insist(wait)
         crash_here("j6")
         if status == "waiting":
             self._tools.bus.emit("job:retried", **facts_of(job), error=error, due_at=at)
-            self._jobs.announce(msgspec.structs.replace(job, status="waiting", due_at=at))
+            self._desk.announce(msgspec.structs.replace(job, status="waiting", due_at=at))
         elif status is not None:
             report_end(self._tools.bus, job, status, error)
 

@@ -33,7 +33,7 @@ from thinkwell.core.errors import (
 )
 from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.features.jobs import Jobs, facts_of
+from thinkwell.features.jobs.desk import JobDesk, facts_of
 from thinkwell.hooks.jobs import JobHandler
 from thinkwell.host.due_agents import DueAgents
 from thinkwell.host.job_attempt import Attempt, Tools, lease, report_end
@@ -72,7 +72,7 @@ class Awake(Protocol):
     """An agent that can run jobs."""
 
     @property
-    def jobs(self) -> Jobs:
+    def desk(self) -> JobDesk:
         """Its jobs."""
         ...
 
@@ -172,16 +172,16 @@ class JobRunner:
         except StoreError:  # damage: what was left running stays so, the others run
             log.critical("what was left cannot be read", exc_info=True, extra=_ABOUT)
         while not self._stopping:
-            self._news.clear()
-            try:
-                pause = await self._look()
-            except StoreError:
-                log.exception("due jobs cannot be read", extra=_ABOUT)
-                pause = LONGEST_SLEEP
             # A store may answer without suspending: whatever happens, others have their go.
             await asyncio.sleep(0)
-            if pause is None or pause > 0:
-                await self._wait(pause)
+            self._news.clear()
+            try:
+                at = await self._look()
+            except StoreError:
+                log.exception("due jobs cannot be read", extra=_ABOUT)
+                at = self._clock.now() + LAST_RETRY
+            if at is None or at > self._clock.now():
+                await self._wait(at)
 
     async def _take_up(self) -> None:
         """Decide about the jobs that a process which is gone has begun."""
@@ -197,21 +197,22 @@ class JobRunner:
             report_end(self._bus, job, job.status, job.error)
 
     async def _look(self) -> float | None:
-        """Serve the agents whose jobs are due. Seconds until the next one is; None if none is."""
+        """Serve the agents whose jobs are due. When the next one is; None if none is."""
         for agent_id in await self._agents.take():
             self._tasks.spawn(self._serve(agent_id), name=agent_id)
-        pause = await self._agents.pause()
-        return None if pause is None else min(pause, LONGEST_SLEEP)
+        return await self._agents.next_at()
 
-    async def _wait(self, seconds: float | None) -> None:
-        """Until there is news, or so many seconds."""
-        timer = None if seconds is None else self._tasks.spawn(self._ring(seconds), name="timer")
+    async def _wait(self, at: float | None) -> None:
+        """Until there is news, or it is that time."""
+        timer = None if at is None else self._tasks.spawn(self._ring(at), name="timer")
         await self._news.wait()
         if timer is not None:
             timer.cancel()
 
-    async def _ring(self, seconds: float) -> None:
-        await self._alarm(seconds)
+    async def _ring(self, at: float) -> None:
+        seconds = at - self._clock.now()  # now: it may have become due before this task began
+        if seconds > 0:
+            await self._alarm(min(seconds, LONGEST_SLEEP))
         self._news.set()
 
     # One agent
@@ -263,25 +264,25 @@ class JobRunner:
         row = await due_row(self._store, agent_id, self._clock.now())
         if row is None:
             return False
-        ready = await self._ready(row, awake.jobs)
+        ready = await self._ready(row, awake.desk)
         if ready is not None:
             await self._begin(awake, *ready)
         return True
 
-    async def _ready(self, row: Row, jobs: Jobs) -> tuple[Job, JobHandler] | None:
+    async def _ready(self, row: Row, desk: JobDesk) -> tuple[Job, JobHandler] | None:
         """The job and its handler; None if it cannot run, which is stored then."""
         job = readable_job(row)
         if job is None:
             now = self._clock.now()
             if (
-                failed := await jobs.insist(lambda tx: fail_unreadable(tx, row, now=now))
+                failed := await desk.insist(lambda tx: fail_unreadable(tx, row, now=now))
             ) is not None:
                 report_end(self._bus, failed, "failed", UNREADABLE)
             return None
         try:
-            return job, jobs.handlers.find(job.name)
+            return job, desk.handlers.find(job.name)
         except JobError as error:
-            await self._hold(job, jobs, str(error))
+            await self._hold(job, desk, str(error))
             return None
 
     async def _begin(self, awake: Awake, job: Job, handler: JobHandler) -> None:
@@ -292,12 +293,12 @@ class JobRunner:
         try:
             if not self._stopping:
                 now = self._clock.now()
-                leased = await lease(awake.jobs, job, boot=self._boot, now=now)
+                leased = await lease(awake.desk, job, boot=self._boot, now=now)
         finally:
             if leased is None:  # it was cancelled, or the host stops
                 self._leave(alone=alone)
         if leased is not None:
-            attempt = Attempt(leased, awake.jobs, handler, tools=self._tools)
+            attempt = Attempt(leased, awake.desk, handler, tools=self._tools)
             self._run_apart(job.agent_id, awake, attempt.run(), alone=alone)
 
     def _run_apart(
@@ -345,10 +346,10 @@ class JobRunner:
         except TimeoutError:
             return False
 
-    async def _hold(self, job: Job, jobs: Jobs, reason: str) -> None:
+    async def _hold(self, job: Job, desk: JobDesk, reason: str) -> None:
         """No handler has its name: it waits for a process that has one."""
         self._warn_once(f"{job.agent_id.partition('/')[0]}:{job.name}", f"a job is held: {reason}")
-        if await jobs.insist(lambda tx: hold_job(tx, job, reason)):  # else it was cancelled
+        if await desk.insist(lambda tx: hold_job(tx, job, reason)):  # else it was cancelled
             self._bus.emit("job:held", **facts_of(job), reason=reason)
 
     def _warn_once(self, about: str, text: str) -> None:

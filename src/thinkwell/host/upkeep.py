@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeAlias
 
 from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import StoreError, StoreUnavailableError
-from thinkwell.features.jobs import Jobs
+from thinkwell.features.jobs.desk import JobDesk
+from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.jobs import RunAgain
 from thinkwell.journal.bodies import drop_unused_bodies
 from thinkwell.journal.jobs import drop_ended_jobs
@@ -38,6 +40,10 @@ PAUSE = 600.0
 """Seconds after which it looks again when nothing is left to drop."""
 
 
+Drop: TypeAlias = Callable[..., Awaitable[int]]
+"""`(tx, before=, limit=)`: drops what is older, at most so many rows; how many there were."""
+
+
 class Upkeep:
     """The host, as far as its jobs are concerned. Every public async method can be a job."""
 
@@ -45,7 +51,7 @@ class Upkeep:
         self._clock = shared.clock
         self._commits = shared.commits
         self._store = shared.store
-        self.jobs = Jobs(
+        self.desk = JobDesk(
             HOST,
             self,
             reader=shared.store,
@@ -60,9 +66,9 @@ class Upkeep:
         """Have the row of the one job there is, from the first start of a database on."""
         try:
             # Nothing is old in a new database; in another one the row says when it is due.
-            job = await self.jobs.enqueue("drop_old_rows", key="drop_old_rows", delay=PAUSE)
+            job = await Jobs(self.desk).enqueue("drop_old_rows", key="drop_old_rows", delay=PAUSE)
             if job.ended:  # it failed too often in an earlier life
-                await self.jobs.revive(job.id)
+                await self.desk.revive(job.id)
         except StoreUnavailableError:
             pass  # the store's health has heard of it; the next start plans it
         except (
@@ -72,31 +78,39 @@ class Upkeep:
             log.exception("the upkeep could not be planned", extra={"action": "start"})
 
     async def drop_old_rows(self) -> RunAgain:
-        """Drop a piece of what is past its time."""
+        """Drop a piece of what is past its time: ended jobs, packed journals, the texts and the
+        versions they refer to.
+        """
         now = self._clock.now()
-        jobs = await self._commits.insist(
-            None, lambda tx: drop_ended_jobs(tx, before=now - JOB_RETENTION, limit=JOB_PIECE)
-        )
-        more = await self._drop_journals(now - JOURNAL_RETENTION) or jobs == JOB_PIECE
+        jobs, journals = now - JOB_RETENTION, now - JOURNAL_RETENTION
+        more = False
+        for piece in (
+            partial(self._drop, drop_ended_jobs, before=jobs, limit=JOB_PIECE),
+            partial(self._drop, drop_old_streams, before=journals, limit=STREAM_PIECE),
+            partial(self._drop, drop_unused_bodies, before=journals, limit=BODY_PIECE),
+            partial(self._drop, drop_old_versions, before=journals, limit=STREAM_PIECE),
+        ):
+            more = await self._try(piece) or more
         if not more:
-            await trim_journal(self._store)
-            more = await self._shrink()
+            more = await self._try(self._shrink)
         return RunAgain(0.0 if more else PAUSE)
 
-    async def _drop_journals(self, before: float) -> bool:
-        """A piece of each: packed journals, the texts and the versions they refer to."""
-        more = False
-        for drop, limit in (
-            (drop_old_streams, STREAM_PIECE),
-            (drop_unused_bodies, BODY_PIECE),
-            (drop_old_versions, STREAM_PIECE),
-        ):
-            dropped = await self._commits.insist(None, partial(drop, before=before, limit=limit))
-            more = more or dropped == limit
-        return more
+    async def _try(self, piece: Callable[[], Awaitable[bool]]) -> bool:
+        """One damaged page must end neither the upkeep of the others nor the job itself."""
+        try:
+            return await piece()
+        except Exception:
+            log.exception("a part of the upkeep failed", extra={"action": "upkeep"})
+            return False
+
+    async def _drop(self, drop: Drop, *, before: float, limit: int) -> bool:
+        """Drop a piece. Whether there may be more."""
+        work = partial(drop, before=before, limit=limit)
+        return await self._commits.insist(None, work) == limit
 
     async def _shrink(self) -> bool:
         """What was dropped leaves the file too, a few pages at a time. Whether more is left."""
+        await trim_journal(self._store)
         for _ in range(SHRINKS):
             if not await self._store.shrink():
                 return False

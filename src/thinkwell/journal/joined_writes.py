@@ -28,6 +28,8 @@ class Together:
     def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
         self.writes: list[Write] = []
+        self.promised: dict[str, Any] = {}
+        """What the block was told will be there, by name: it asks for the same again."""
         self._afterwards: list[Callable[[], object]] = []
         self._task: asyncio.Task[Any] | None = None
 
@@ -58,6 +60,7 @@ class Together:
     def take(self, other: Together) -> None:
         """What another block has collected comes behind."""
         self.writes += other.writes
+        self.promised |= other.promised
         self._afterwards += other._afterwards
 
     async def write(self, tx: Transaction) -> None:

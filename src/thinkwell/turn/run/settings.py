@@ -51,6 +51,8 @@ class TimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One call of a tool by name; wins over the tool's own limit."""
     hook: float | None = 60.0
     """One call of a hook that has no limit of its own."""
+    job: float | None = 3600.0
+    """One attempt of a job."""
     total: float | None = None
     """The whole turn."""
     grace: float = 1.0
