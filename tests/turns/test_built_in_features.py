@@ -13,11 +13,23 @@ import pytest
 
 from tests.turns.support import running
 from thinkwell import App, Think, create_agent
-from thinkwell.core.errors import AgentDefinitionError, FeatureError, TurnActiveError
-from thinkwell.features import Feature, Kit, Suggestions, Unwoken, Without
+from thinkwell.core.errors import AgentDefinitionError, FeatureError, SessionError, TurnActiveError
+from thinkwell.features import (
+    AddMessages,
+    Change,
+    DeleteBranch,
+    DeleteMessages,
+    Feature,
+    Kit,
+    SetActiveLeaf,
+    Suggestions,
+    Unwoken,
+    Without,
+)
 from thinkwell.hooks.contexts import ScopeContext
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
+from thinkwell.messages.message import user_message
 from thinkwell.testing import ScriptedModel, pause
 from thinkwell.tools.scope import Scope
 from thinkwell.wire.http import HttpRequest
@@ -46,12 +58,12 @@ class Undo(Feature):
     name = "undo"
 
     async def last(self) -> None:
-        async def change(tx: Any) -> None:
-            head = await self.kit.session.get_head(reader=tx)
-            assert head is not None
-            await self.kit.session.pin(tx, head.parent_id)
+        head = await self.kit.session.get_head()
+        assert head is not None
+        await self.kit.rearrange(SetActiveLeaf(head.parent_id), call="undo.last")
 
-        await self.kit.rearrange(change, "undo.last")
+    async def rearrange(self, *changes: Change) -> None:
+        await self.kit.rearrange(*changes, call="undo.rearrange")
 
 
 class Undoing(Think):
@@ -171,6 +183,35 @@ class TestRearranging:
             with pytest.raises(TurnActiveError, match=r"undo\.last"):
                 await stage.agent.undo.last()
             await stage.agent.cancel_chat()
+
+    @pytest.mark.parametrize(
+        ("change", "left"),
+        [
+            (SetActiveLeaf("m1"), ["m1"]),
+            (SetActiveLeaf("m1", newest_below=True), ["m1", "m2", "m3"]),
+            (SetActiveLeaf(None), ["m1", "m2", "m3"]),
+            (AddMessages([user_message("m4", "four")]), ["m1", "m2", "m3", "m4"]),
+            (AddMessages([user_message("m4", "four")], "m1"), ["m1", "m4"]),
+            (DeleteMessages(["m2"]), ["m1", "m3"]),
+            (DeleteBranch("m2"), ["m1"]),
+        ],
+    )
+    async def test_says_what_it_changes_as_data(self, change: Change, left: list[str]):
+        """DESIGN §8.9: no code of a feature runs inside a transaction."""
+        async with running(Undoing) as stage:
+            await stage.agent.add_messages([user_message(f"m{n}", str(n)) for n in (1, 2, 3)])
+            await stage.agent.undo.rearrange(change)
+            assert [message["id"] for message in await stage.messages()] == left
+
+    @pytest.mark.parametrize(
+        "wrong", [SetActiveLeaf("nobody"), SetActiveLeaf("nobody", newest_below=True)]
+    )
+    async def test_changes_all_of_it_or_nothing(self, wrong: Change):
+        async with running(Undoing) as stage:
+            await stage.agent.add_messages([user_message("m1", "one")])
+            with pytest.raises(SessionError, match="nobody"):
+                await stage.agent.undo.rearrange(DeleteBranch("m1"), wrong)
+            assert [message["id"] for message in await stage.messages()] == ["m1"]
 
 
 def test_our_features_take_nothing_but_the_kit():

@@ -16,7 +16,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import MessageTooLargeError, TurnActiveError, TurnError
 from thinkwell.core.limits import payer_of
-from thinkwell.hooks.feature import Change, Client, JobOptions
+from thinkwell.hooks.feature import Client, JobOptions
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.ledger import call_times
 from thinkwell.journal.storage import Storage
@@ -26,6 +26,7 @@ from thinkwell.journal.turns import Trigger, TurnRecord, turns_of_message, unset
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.models.resolve import ModelPool
+from thinkwell.session.changes import Change, carry_out
 from thinkwell.session.session import Session
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.admission import (
@@ -167,14 +168,15 @@ class AgentKit:
         parts = self._chat.parts
         return await call_times(parts.store, parts.owner.agent_id, request_ids)
 
-    async def rearrange(self, change: Change, call: str) -> None:
+    async def rearrange(self, *changes: Change, call: str) -> None:
         """Change the message tree while nothing runs."""
         parts = self._chat.parts
 
         async def write(tx: Transaction) -> None:
             if await unsettled_turns(tx, parts.owner.agent_id):
                 raise TurnActiveError(call)
-            await change(tx)
+            for change in changes:
+                await carry_out(tx, parts.session, change)
 
         await parts.commits.run(parts.owner, write)
         await parts.audience.send_transcript()

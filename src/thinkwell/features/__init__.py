@@ -10,19 +10,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from thinkwell.features.suggestions import Suggestions
-    from thinkwell.hooks.feature import Change, Client, Feature, JobHandler, Kit, Unwoken, Without
+    from thinkwell.hooks.feature import Client, Feature, JobHandler, Kit, Unwoken, Without
     from thinkwell.hooks.routes import Route, RouteRequest
     from thinkwell.hooks.trace import TraceContext
     from thinkwell.journal.storage import Storage
     from thinkwell.journal.turns import TurnRecord
+    from thinkwell.session.changes import (
+        AddMessages,
+        Change,
+        DeleteBranch,
+        DeleteMessages,
+        SetActiveLeaf,
+    )
     from thinkwell.turn.ask.authority import NotAllowed
     from thinkwell.wire.frames import ChatRequest
     from thinkwell.wire.http_body import Refusal
 
 _HOMES = {
-    "Change": "hooks.feature",
+    "AddMessages": "session.changes",
+    "Change": "session.changes",
     "ChatRequest": "wire.frames",
     "Client": "hooks.feature",
+    "DeleteBranch": "session.changes",
+    "DeleteMessages": "session.changes",
     "Feature": "hooks.feature",
     "JobHandler": "hooks.feature",
     "Kit": "hooks.feature",
@@ -30,6 +40,7 @@ _HOMES = {
     "Refusal": "wire.http_body",
     "Route": "hooks.routes",
     "RouteRequest": "hooks.routes",
+    "SetActiveLeaf": "session.changes",
     "Storage": "journal.storage",
     "Suggestions": "features.suggestions",
     "TraceContext": "hooks.trace",
@@ -39,9 +50,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "AddMessages",
     "Change",
     "ChatRequest",
     "Client",
+    "DeleteBranch",
+    "DeleteMessages",
     "Feature",
     "JobHandler",
     "Kit",
@@ -49,6 +63,7 @@ __all__ = [
     "Refusal",
     "Route",
     "RouteRequest",
+    "SetActiveLeaf",
     "Storage",
     "Suggestions",
     "TraceContext",

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from thinkwell.core.errors import SessionError
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.rpc import rpc
 from thinkwell.messages.message import UIMessage, visible_message
-from thinkwell.store.base import Transaction
+from thinkwell.session.changes import SetActiveLeaf
 
 
 class Branches(Feature):
@@ -36,14 +35,5 @@ class Branches(Feature):
 
         Raises `TurnActiveError` while a turn runs or waits.
         """
-        session = self.kit.session
-
-        async def pin(tx: Transaction) -> None:
-            newest = await session.history.newest_below(message_id, tx)
-            if newest is None:
-                raise SessionError(
-                    f"No message has the id {message_id!r}, so it cannot be the active leaf."
-                )
-            await session.pin(tx, newest.id)
-
-        await self.kit.rearrange(pin, "setActiveLeaf")
+        chosen = SetActiveLeaf(message_id, newest_below=True)
+        await self.kit.rearrange(chosen, call="setActiveLeaf")

@@ -10,9 +10,9 @@ agent is made in `on_boot`, or all agents would share it. `seats.py` binds and a
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, Unpack
+from typing import Any, ClassVar, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -29,8 +29,8 @@ from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import TailEvent
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.models.resolve import ModelPool
+from thinkwell.session.changes import Change
 from thinkwell.session.session import Session
-from thinkwell.store.base import Transaction
 from thinkwell.tools.tool import Tool
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest
@@ -45,12 +45,6 @@ class JobOptions(TypedDict, total=False):
     max_attempts: int
     base_delay: float
     max_delay: float
-
-
-Change: TypeAlias = Callable[[Transaction], Awaitable[None]]
-"""Writes to the message tree. Contract: may be called again if the store could not commit; whatever
-it raises undoes it.
-"""
 
 
 class Client(Protocol):
@@ -194,8 +188,8 @@ class Kit(Protocol):
         """How many seconds the tool calls of these turns took, by call id."""
         ...
 
-    async def rearrange(self, change: Change, call: str) -> None:
-        """Change the message tree while no turn runs or waits, in one transaction.
+    async def rearrange(self, *changes: Change, call: str) -> None:
+        """Change the message tree while no turn runs or waits: all of `changes`, or none.
 
         Then every client shows the active path anew. Raises `TurnActiveError`, which names `call`.
         """

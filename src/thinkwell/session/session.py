@@ -9,7 +9,8 @@ on its own opens a transaction per call. The methods that take a transaction com
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
 
 from thinkwell.core import json
 from thinkwell.core.clock import Clock, SystemClock
@@ -25,10 +26,12 @@ from thinkwell.session.rows import (
     RowStats,
     StoredMessage,
 )
-from thinkwell.session.tree import Chain, ChainMode, MessageTree
+from thinkwell.session.tree import ChainMode, MessageTree
 from thinkwell.store.base import Reader, Store, Transaction
 
 T = TypeVar("T")
+Chain: TypeAlias = Sequence[UIMessage] | Callable[[list[UIMessage]], Sequence[UIMessage]]
+"""Messages to add, or a function that makes them from the current history."""
 
 
 class Write(Protocol):
@@ -88,8 +91,35 @@ class Session(MessageTree):
     async def add_messages(
         self, messages: Chain, parent: Parent = AUTO, *, mode: ChainMode = "append"
     ) -> list[Appended]:
-        """Write a chain of messages, or what a function makes of the current history. No turn."""
-        return await self._write(lambda tx: self.add(tx, messages, parent, mode=mode))
+        """Write a chain of messages, or what a function makes of the current history. No turn.
+
+        The function is called again if something else was written before its messages were.
+        """
+        if not callable(messages):
+            return await self._write(lambda tx: self.add(tx, messages, parent, mode=mode))
+        # Users' code is not run inside a transaction, where everybody would wait for it.
+        while True:
+            stamp = self.history.head_path.stamp
+            made = messages(await self.get_history())
+            added = await self._write(
+                partial(self._add_at, stamp, messages=made, parent=parent, mode=mode)
+            )
+            if added is not None:
+                return added
+
+    async def _add_at(
+        self,
+        stamp: int,
+        tx: Transaction,
+        *,
+        messages: Sequence[UIMessage],
+        parent: Parent,
+        mode: ChainMode,
+    ) -> list[Appended] | None:
+        """Add them unless the tree was written to since `stamp`."""
+        if self.history.head_path.stamp != stamp:
+            return None
+        return await self.add(tx, messages, parent, mode=mode)
 
     async def delete_messages(self, ids: Sequence[str]) -> int:
         """Remove just these messages; their children move up. How many were there."""

@@ -11,7 +11,7 @@ makes the new message the head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from thinkwell.core import json
@@ -24,8 +24,6 @@ from thinkwell.session.rows import AUTO, Appended, MessageRow, Parent
 from thinkwell.store.base import Transaction
 
 ChainMode: TypeAlias = Literal["append", "upsert"]
-Chain: TypeAlias = Sequence[UIMessage] | Callable[[list[UIMessage]], Sequence[UIMessage]]
-"""Messages to add, or a function that makes them from the current history (without waiting)."""
 
 
 class MessageTree:
@@ -57,16 +55,12 @@ class MessageTree:
     async def add(
         self,
         tx: Transaction,
-        messages: Chain,
+        messages: Sequence[UIMessage],
         parent: Parent = AUTO,
         *,
         mode: ChainMode = "append",
     ) -> list[Appended]:
         """Write a chain, each message below the one before; known ids are kept or updated."""
-        if callable(messages):
-            rows = await self.history.path(reader=tx)
-            loaded = await self.history.load(rows, tx)
-            messages = messages([json.loads(stored.text) for stored in loaded])
         drafts = [make_new_draft(message) for message in messages]
         # Refused before the first write: a chain whose parent is unknown must not leave half of
         # itself.

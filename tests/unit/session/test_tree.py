@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.session.conftest import ids, text
@@ -283,6 +285,37 @@ class TestAddMessages:
         await put("a")
         await session.add_messages(lambda current: [text(f"after-{current[-1]['id']}")])
         assert ids(await session.get_history()) == ["a", "after-a"]
+
+    async def test_a_function_is_called_again_if_something_was_written_meanwhile(self, store):
+        """Users' code runs outside the transaction (DESIGN §8.9), and still decides on what is."""
+        seen: list[list[str]] = []
+        meanwhile = [text("b")]
+
+        async def write(work: Any) -> Any:
+            while meanwhile:
+                async with store.transaction() as tx:
+                    await session.append(tx, meanwhile.pop())
+            async with store.transaction() as tx:
+                return await work(tx)
+
+        def follow(current: list[Any]) -> list[Any]:
+            seen.append(ids(current))
+            return [text(f"after-{len(current)}")]
+
+        session = Session(store, "agent/x", write=write)
+        await session.add_messages(follow)
+        assert seen == [[], ["b"]]
+        assert ids(await session.get_history()) == ["b", "after-1"]
+
+    async def test_a_function_runs_outside_any_transaction(self, session, store):
+        busy: list[bool] = []
+
+        def look(current: list[Any]) -> list[Any]:
+            busy.append(store._link.lock.locked())
+            return [text("a")]
+
+        await session.add_messages(look)
+        assert busy == [False]
 
     @pytest.mark.parametrize(
         ("messages", "parent", "error"),
