@@ -18,7 +18,7 @@ import pytest
 
 from tests.cli.commands import COMMAND, environment
 from tests.crash.client import client_of
-from tests.crash.evidence import settled, stored_messages, turn_of
+from tests.crash.evidence import query, settled, stored_messages, turn_of
 from tests.crash.process import Server, World, until
 from thinkwell import Think
 from thinkwell.host.control import Control, socket_of
@@ -356,3 +356,17 @@ class TestReading:
                 assert len(database.fetch_all("turns_with_id", {"id": "t1", "agent": None})) == 1
         await ask(server, "talker/one", "q|say:2", "t2")
         assert len(answer(world, "turns", "list")) == 2
+
+
+async def test_an_agent_is_deleted_with_all_it_has_stored(world: World):
+    server = await world.start()
+    for agent in ("talker/one", "talker/two"):
+        await ask(server, agent, "q|say:2", "t1")
+    refused = command(world, "agents", "delete", "talker/one")  # nobody says yes
+    assert refused.code == 1
+    done = command(world, "agents", "delete", "talker/one", "--yes")
+    assert (done.code, done.err) == (0, "")
+    assert [row["id"] for row in answer(world, "agents", "list")] == ["talker/two"]
+    assert query(world, "SELECT * FROM turns WHERE agent = 'talker/one'") == []
+    again = command(world, "agents", "delete", "talker/one", "--yes")
+    assert (again.code, "no agent talker/one" in again.err) == (1, True)

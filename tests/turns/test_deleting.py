@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.turns.support import running
-from thinkwell import App, Think
-from thinkwell.core.errors import HostClosedError
+from thinkwell import Agent, App, Think
+from thinkwell.core.errors import HostClosedError, OwnershipLostError
 from thinkwell.features import Feature
 from thinkwell.host.client import AgentAddress
+from thinkwell.host.host import Host
 from thinkwell.jobs import JobContext
-from thinkwell.store.ownership import _REMOVALS  # pyright: ignore[reportPrivateUsage]
+from thinkwell.store.deleting import PIECE, REMOVALS
+from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import ScriptedModel, pause
 
 heard: list[str] = []
@@ -114,6 +118,136 @@ async def test_what_runs_is_stopped_and_who_is_connected_is_sent_away():
         assert client.ends()
 
 
+class Lasting(Agent):
+    """Has a job that writes when it is stopped."""
+
+    time_limits = {"grace": 0.0}
+    begun: asyncio.Event
+
+    async def parting(self, payload: Any, ctx: JobContext) -> None:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            await self.storage.set("last", "words")
+            heard.append("stored")
+
+
+@pytest.mark.parametrize("create", [True, False])
+class TestALateWrite:
+    async def test_of_a_job_comes_before_the_rows_go(self, tmp_path: Path, create: bool):
+        heard.clear()
+        Lasting.begun = asyncio.Event()
+        async with hosting(Lasting, tmp_path) as host:
+            agent = (await host.agent(LASTING, create=create)).agent
+            await agent.jobs.enqueue("parting")
+            await Lasting.begun.wait()
+            assert await host.delete(LASTING)
+            assert heard == ["stored"]
+        assert rows_of(tmp_path, "lasting/x") == {}
+
+    async def test_of_whoever_holds_the_agent_is_refused(self, tmp_path: Path, create: bool):
+        async with hosting(Lasting, tmp_path) as host:
+            agent = (await host.agent(LASTING, create=create)).agent
+            await agent.storage.set("a", 1)
+            assert await host.delete(LASTING)
+            with pytest.raises(OwnershipLostError):
+                await agent.storage.set("a", 2)
+            with pytest.raises(OwnershipLostError):
+                await asyncio.gather(agent.storage.set("a", 2), agent.storage.set("b", 2))
+        assert rows_of(tmp_path, "lasting/x") == {}
+
+    async def test_does_not_disturb_the_agent_that_came_after(self, tmp_path: Path, create: bool):
+        async with hosting(Lasting, tmp_path) as host:
+            old = (await host.agent(LASTING, create=create)).agent
+            await old.storage.set("a", 1)
+            assert await host.delete(LASTING)
+            new = (await host.agent(LASTING, create=create)).agent
+            said = await asyncio.gather(
+                old.storage.set("old", 2), new.storage.set("new", 3), return_exceptions=True
+            )
+            assert [type(each) for each in said] == [OwnershipLostError, type(None)]
+            assert await new.storage.list() == {"new": 3}
+
+
+async def test_of_two_that_had_no_row_only_the_newer_one_writes(tmp_path: Path):
+    async with hosting(Lasting, tmp_path, idle_timeout=0.0) as host:
+        old = (await host.agent(LASTING, create=False)).agent
+        await host.put_to_sleep()
+        new = (await host.agent(LASTING, create=False)).agent
+        assert new is not old
+        with pytest.raises(OwnershipLostError):
+            await old.storage.set("old", 1)
+        await new.storage.set("new", 2)
+        with pytest.raises(OwnershipLostError):
+            await old.storage.set("old", 1)
+
+
+async def test_who_asks_twice_waits_for_the_same_end(tmp_path: Path):
+    async with hosting(Lasting, tmp_path) as host:
+        agent = (await host.agent(LASTING)).agent
+        await agent.storage.set("a", 1)
+        assert await asyncio.gather(host.delete(LASTING), host.delete(LASTING)) == [True, True]
+        assert not await host.delete(LASTING)
+
+
+async def test_one_whose_caller_left_goes_to_its_end(tmp_path: Path):
+    async with hosting(Lasting, tmp_path) as host:
+        agent = (await host.agent(LASTING)).agent
+        await agent.storage.set("a", 1)
+        asked = asyncio.ensure_future(host.delete(LASTING))
+        while not host._deleting:  # pyright: ignore[reportPrivateUsage]
+            await asyncio.sleep(0)
+        asked.cancel()
+        while host._deleting:  # pyright: ignore[reportPrivateUsage]
+            await asyncio.sleep(0)
+    assert rows_of(tmp_path, "lasting/x") == {}
+
+
+async def test_others_write_between_the_pieces_of_a_large_one(tmp_path: Path):
+    """DESIGN §5: the loop thread runs only short, bounded statements."""
+    async with hosting(Lasting, tmp_path) as host:
+        agent = (await host.agent(LASTING)).agent
+        other = (await host.agent(AgentAddress("lasting", "y"))).agent
+        async with agent.storage.together():
+            for n in range(5 * PIECE):
+                await agent.storage.set(f"k{n}", n)
+        left: list[int] = []
+        deleting = asyncio.ensure_future(host.delete(LASTING))
+        while not deleting.done():
+            await other.storage.set("a", 1)
+            left.append(rows_of(tmp_path, "lasting/x").get("storage", 0))
+        steps = [before - after for before, after in pairwise(left)]
+        assert max(steps) <= PIECE
+        assert left[-1] == 0
+
+
+LASTING = AgentAddress("lasting", "x")
+
+
+@asynccontextmanager
+async def hosting(cls: type[Agent], folder: Path, **options: Any) -> AsyncIterator[Host]:
+    host = Host([cls], SqliteStore(folder / "a.db"), **options)
+    await host.start()
+    try:
+        yield host
+    finally:
+        await host.stop()
+
+
+def rows_of(folder: Path, agent_id: str) -> dict[str, int]:
+    """How many rows an agent has, by table."""
+    with closing(sqlite3.connect(folder / "a.db")) as file:
+        columns = {**dict.fromkeys(tables_of_agents(), "agent"), "agents": "id"}
+        sql = "SELECT COUNT(*) FROM {} WHERE {} = ?"
+        found = {
+            t: file.execute(sql.format(t, column), (agent_id,)).fetchone()[0]
+            for t, column in columns.items()
+        }
+    return {table: n for table, n in found.items() if n}
+
+
 async def test_an_app_that_does_not_run_deletes_nothing():
     app = App(agents=[Keeper], store="sqlite://:memory:")
     with pytest.raises(HostClosedError):
@@ -123,4 +257,5 @@ async def test_an_app_that_does_not_run_deletes_nothing():
 def test_every_table_that_names_agents_is_thought_of():
     named = {f"remove_{table}" for table in tables_of_agents()}
     assert "remove_storage" in named
-    assert named - set(_REMOVALS) == {"remove_journal"}  # which the clear before has erased
+    # Live rows go by position, texts together with what says who uses them.
+    assert named - set(REMOVALS) == {"remove_journal", "remove_blob_uses"}

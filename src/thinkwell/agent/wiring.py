@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.connections import Chat, Connections, OpenConnection
@@ -41,7 +42,8 @@ from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
-from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there, remove_agent
+from thinkwell.store.deleting import mark_deleted
+from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
 from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
@@ -54,6 +56,8 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 GONE = 4410
 """With this code a client does not come back: the agent it was connected to is deleted."""
 DELETED = "The agent is deleted."
+EVERY_JOB = 1_000_000
+"""A limit that is none."""
 
 
 class Shared:
@@ -86,6 +90,8 @@ class Shared:
         """Templates of the features that every agent has."""
         self.agents: Callable[[type | str, str], Any] = _no_agents
         """A stub of an agent, by class and name."""
+        self.owners: WeakValueDictionary[str, Owner] = WeakValueDictionary()
+        """Who wrote last for each agent here, as long as anybody might still write."""
 
 
 def _nobody(_agent_id: str, _due_at: float) -> None:
@@ -105,7 +111,7 @@ class Activation:
         tasks: TaskOwner,
         desk: JobDesk,
         seats: Seats,
-        erase: Callable[[], Awaitable[None]],
+        mark_deleted: Callable[[], Awaitable[None]],
     ) -> None:
         self.agent = agent
         self.desk = desk
@@ -116,7 +122,7 @@ class Activation:
         self._turns = None if chat is None else chat.turns
         self._tasks = tasks
         self._seats = seats
-        self._erase = erase
+        self._mark_deleted = mark_deleted
         self._users = 0
 
     @contextmanager
@@ -182,17 +188,24 @@ class Activation:
         if self._turns is not None:
             await self._turns.wait_until_idle()
 
-    async def delete(self) -> None:
-        """Forget the agent: its features hear of it, its clients are sent away, its rows go."""
+    async def delete(self, jobs_ended: Callable[[float], Awaitable[None]]) -> None:
+        """Forget the agent: its features hear of it, its clients are sent away, it is marked.
+
+        `jobs_ended` waits so long for handlers that were told to stop. A process that dies before
+        the mark has deleted nothing: what ran was stopped, and the agent is still there.
+        """
         await self._seats.delete()
         if self._turns is not None:
-            await self._turns.clear()
-        for job in await self.agent.jobs.list(status="running"):
+            await self._turns.reset()
+            self._turns.parts.audience.cleared(None)
+        for job in await self.agent.jobs.list(status="running", limit=EVERY_JOB):
             await self.desk.cancel(job.id, DELETED)
+        grace = limits_of(getattr(self.agent, "time_limits", {})).grace
+        await jobs_ended(2 * grace + CLOSING)  # one to stop by itself, one after the cancel
         for connection in self._connections:
             connection.close(GONE, DELETED)
         await self.stop()
-        await self._erase()
+        await self._mark_deleted()
 
     async def stop(self, within: float = CLOSING) -> None:
         """Stop at once. Unsettled turns stay unsettled and go on at the next start.
@@ -220,8 +233,10 @@ async def wake(
     `instance` is an agent that was made before, with hooks and scopes it has already.
     """
     agent_id = f"{cls.agent_class}/{name}"
+    if (before := shared.owners.get(agent_id)) is not None:
+        before.over = True  # also one without a row, which no epoch keeps from writing
     owned = await _claim(cls, name, shared, create=create)
-    owner = Owner(agent_id, owned.epoch)
+    owner = shared.owners[agent_id] = Owner(agent_id, owned.epoch)
     if instance is None and issubclass(cls, Think):
         instance = Instance(cls, name)
     agent = new_instance(cls, name) if instance is None else instance.agent
@@ -253,8 +268,14 @@ async def wake(
         tasks=tasks,
         desk=desk,
         seats=seats,
-        erase=lambda: shared.commits.run(owner, lambda tx: remove_agent(tx, agent_id)),
+        mark_deleted=partial(_mark_deleted, owner, shared),
     )
+
+
+async def _mark_deleted(owner: Owner, shared: Shared) -> None:
+    now = shared.clock.now()
+    await shared.commits.run(owner, lambda tx: mark_deleted(tx, owner.agent_id, now=now))
+    owner.over = True  # when the rows are gone, a late write must not bear the agent again
 
 
 async def _claim(cls: type[Agent], name: str, shared: Shared, *, create: bool) -> OwnedAgent:

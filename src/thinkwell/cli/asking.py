@@ -18,10 +18,12 @@ RESPONSE_TIMEOUT = 30.0
 """Seconds an answer may take."""
 
 
-def ask(database: Path, request: dict[str, Any]) -> dict[str, Any]:
+def ask(
+    database: Path, request: dict[str, Any], timeout: float | None = RESPONSE_TIMEOUT
+) -> dict[str, Any]:
     """What the server says. Raises `click.ClickException` if it refuses, or if there is none."""
     with _connection(database) as link:
-        return _exchange(link, request)
+        return _exchange(link, request, timeout)
 
 
 def ask_to_stop(database: Path, timeout: float) -> tuple[int, bool]:
@@ -47,8 +49,10 @@ def is_served(database: Path) -> bool:
         return False
 
 
-def _exchange(link: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    link.settimeout(RESPONSE_TIMEOUT)
+def _exchange(
+    link: socket.socket, request: dict[str, Any], timeout: float | None = RESPONSE_TIMEOUT
+) -> dict[str, Any]:
+    link.settimeout(timeout)
     try:
         link.sendall(json.dumps(request).encode() + b"\n")
         with link.makefile("rb") as lines:

@@ -221,7 +221,7 @@ def retry_job(store: str, job: str, agent: str | None) -> None:
 
 @main.group()
 def agents() -> None:
-    """Look at agents."""
+    """Look at agents, or delete one."""
 
 
 @agents.command("list")
@@ -234,6 +234,19 @@ def list_agents(store: str, cls: str | None, limit: int, *, as_json: bool) -> No
     from thinkwell.cli import operating
 
     operating.list_agents(store, as_json=as_json, limit=limit, **{"class": cls})
+
+
+@agents.command("delete")
+@click.argument("agent", metavar="CLASS/NAME")
+@click.option("--yes", is_flag=True, help="Do not ask whether you mean it.")
+@_store_option
+def delete_agent(store: str, agent: str, *, yes: bool) -> None:
+    """Delete an agent for good: its conversation, state, jobs and stored values."""
+    from thinkwell.cli import operating
+
+    if not yes:
+        click.confirm(f"Delete {agent} and all it has stored?", abort=True)
+    operating.delete_agent(store, agent)
 
 
 @main.command()

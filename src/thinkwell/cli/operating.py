@@ -135,6 +135,15 @@ def list_agents(store: str, *, as_json: bool, **filters: Any) -> None:
         printer.note(_no_agents_of(filters["class"], store))
 
 
+def delete_agent(store: str, agent: str) -> None:
+    """`thinkwell agents delete`."""
+    # However long it takes: one that has stored much is removed piece by piece.
+    answer = ask(find_database(store), {"do": "delete", "agent": agent}, None)
+    if not answer["deleted"]:
+        raise click.ClickException(f"There is no agent {agent}.")
+    click.echo(f"The agent {agent} is deleted with all it had stored.")
+
+
 def _no_agents_of(class_name: str, store: str) -> str:
     with opened(store) as database:
         known = [row["class"] for row in database.fetch_all("agent_classes", {})]

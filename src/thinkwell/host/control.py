@@ -10,6 +10,7 @@ there already was left by a process that died.
     {"do": "cancel", "agent": ..., "turn": ...}           -> {"ok": true, "stopped": true}
     {"do": "cancel_job", "agent": ..., "job": ...}        -> {"ok": true, "cancelled": true}
     {"do": "retry_job", "agent": ..., "job": ...}         -> {"ok": true, "waits": true}
+    {"do": "delete", "agent": ...}                        -> {"ok": true, "deleted": true}
     {"do": "stop"}                                        -> {"ok": true}, then its end
 """
 
@@ -91,6 +92,7 @@ class Control:
             "cancel": self._cancel,
             "cancel_job": self._cancel_job,
             "retry_job": self._retry_job,
+            "delete": self._delete,
         }
 
     async def start(self) -> None:
@@ -198,6 +200,9 @@ class Control:
         awake = await self._host.with_jobs(str(request["agent"]))
         with awake.in_use():
             return {"waits": await awake.desk.revive(str(request["job"]))}
+
+    async def _delete(self, request: JsonObject) -> JsonObject:
+        return {"deleted": await self._host.delete(_address(request))}
 
 
 async def _read(reader: asyncio.StreamReader) -> JsonObject | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from thinkwell.agent.agent import Agent
@@ -29,6 +30,7 @@ from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
+from thinkwell.host.deletions import Deletions
 from thinkwell.host.job_runner import Awake as JobsAwake
 from thinkwell.host.job_runner import JobRunner
 from thinkwell.host.local import LocalHostClient
@@ -113,13 +115,13 @@ class Host:
             features_of(cls, features)  # a clash is known now, not when the first agent wakes
         self._upkeep = Upkeep(self._shared)
         self._starts = Starts(store)
-        self._drain_timeout = drain_timeout
-        self._idle_timeout = idle_timeout
-        self._sleep = sleep
-        self._lasted = lasted
+        self._drain_timeout, self._idle_timeout = drain_timeout, idle_timeout
+        self._sleep, self._lasted = sleep, lasted
         self._awake: dict[str, asyncio.Task[Activation]] = {}
         self._last_used: dict[str, float] = {}
         self._tasks = TaskOwner("host")
+        self._deleting: dict[str, asyncio.Task[None]] = {}
+        self._deletions = Deletions(self._shared, self._tasks)
         self._running = False
         self.draining = False
         """Whether a stop has begun: nobody should send work here any more."""
@@ -142,11 +144,14 @@ class Host:
         self._tasks.spawn(self._watch_idle(), name="idle")
         self._tasks.spawn(self._watch_store(), name="store")
         await self._upkeep.ensure()
+        await self._deletions.take_up()
         for agent_id in self._starts.in_order(await self._agents_with_work()):
             self._take_up_work(agent_id)
         self._jobs.start(self._shared.boot)
 
     def _take_up_work(self, agent_id: str) -> None:
+        if agent_id in self._deletions:
+            return
         class_name, _, name = agent_id.partition("/")
         about = {"action": "start", "agent": agent_id}
         parked = self._starts.parked(agent_id)
@@ -195,17 +200,31 @@ class Host:
         return LocalHostClient(self, frozenset(self._classes), self._store)
 
     async def delete(self, address: AgentAddress) -> bool:
-        """Delete an agent with all it has stored. False if there is nothing of it."""
+        """Delete an agent with all it has stored. False if there is nothing of it.
+
+        It goes on whatever happens to the caller, and after a crash at the next start.
+        """
         self._check_served(address)
-        if await self._store.fetch_one("agent_epoch", {"id": address.id}) is None:
-            return False
-        activation = await self.agent(address, create=False)
-        with activation.in_use():
-            await activation.delete()
-        # Only now: until its rows were gone, a call had to find it closed instead of waking it.
-        self._awake.pop(address.id, None)
-        self._last_used.pop(address.id, None)
+        if address.id not in self._deleting:
+            if await self._store.fetch_one("agent_epoch", {"id": address.id}) is None:
+                return False
+            if address.id not in self._deleting:  # nobody came meanwhile
+                task = self._tasks.spawn(self._delete(address), name=f"delete:{address.id}")
+                self._deleting[address.id] = task
+        await asyncio.shield(self._deleting[address.id])
         return True
+
+    async def _delete(self, address: AgentAddress) -> None:
+        try:
+            activation = await self.agent(address, create=False)
+            with activation.in_use():
+                await activation.delete(partial(self._jobs.ended, address.id))
+            await self._deletions.erase(address.id)
+        finally:
+            # Only now: until its rows were gone, a call had to find it closed instead of waking it.
+            self._awake.pop(address.id, None)
+            self._last_used.pop(address.id, None)
+            del self._deleting[address.id]
 
     def _stub(self, cls: type | str, name: str) -> AgentStub:
         """Another agent of this host, for a feature."""
@@ -238,7 +257,7 @@ class Host:
         delay = FIRST_RETRY
         while self._running:
             try:
-                await asyncio.shield(self._activate(address))
+                await asyncio.shield(self._activate(address, create=False))
                 return
             except Exception as error:
                 log.exception("an agent could not be woken", extra={"agent": address.id})
@@ -315,6 +334,8 @@ class Host:
 
     async def _wake(self, address: AgentAddress, *, create: bool) -> Activation:
         cls = self._classes[address.class_name]
+        if address.id in self._deletions:
+            await self._deletions.erase(address.id)  # what was there before is no part of it
         async with self._starts.watched(address.id):
             awake = await wake(cls, address.name, self._shared, self._instance, create=create)
         self._jobs.woken(address.id)
@@ -322,7 +343,10 @@ class Host:
 
     async def with_jobs(self, agent_id: str) -> JobsAwake:
         """An agent by its id, awake, or the host itself, whose upkeep is a job too."""
-        return self._upkeep if agent_id == HOST else await self.agent(AgentAddress.of(agent_id))
+        if agent_id == HOST:
+            return self._upkeep
+        # One that has jobs has a row; one that was deleted meanwhile gets none.
+        return await self.agent(AgentAddress.of(agent_id), create=False)
 
     def start_again(self, address: AgentAddress) -> bool:
         """Somebody has mended the start that killed the process. False if it is not parked."""

@@ -141,6 +141,11 @@ class JobRunner:
         if running:
             await asyncio.wait(running, timeout=within)
 
+    async def ended(self, agent_id: str, within: float) -> None:
+        """Until no handler of an agent runs any more, or so many seconds."""
+        if running := self._running.get(agent_id):
+            await asyncio.wait(running, timeout=within)
+
     async def close(self, within: float) -> None:
         """Cut off what still runs: its rows stay leased to this life of the process."""
         self._stopping = True

@@ -71,10 +71,7 @@ class Upkeep:
                 await self.desk.revive(job.id)
         except StoreUnavailableError:
             pass  # the store's health has heard of it; the next start plans it
-        except (
-            StoreError,
-            ValueError,
-        ):  # one damaged page or row must not keep others from starting
+        except (StoreError, ValueError):  # one damaged row must not keep the others from starting
             log.exception("the upkeep could not be planned", extra={"action": "start"})
 
     async def drop_old_rows(self) -> RunAgain:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextvars import Context
 from typing import Any, NamedTuple, TypeVar
 
@@ -253,13 +253,16 @@ class GroupCommit:
         except StoreUnavailableError as error:  # they stay, and go with the next write
             self.health.failed(error)
 
-    async def _check_owners(self, tx: Transaction, owners: Iterable[Owner]) -> Collection[Owner]:
+    async def _check_owners(self, tx: Transaction, owners: Collection[Owner]) -> Collection[Owner]:
         """Leave out the rows of agents that somebody else owns by now; those of `owners` who lost.
 
         Two owners of one agent may ask at once; the older one has lost.
         """
+        for log in [log for log in self._waiting if log.owner.over]:
+            log.failure = OwnershipLostError(log.owner.agent_id)
+            del self._waiting[log]
         epochs = {log.owner.agent_id: log.owner.epoch for log in self._waiting}
-        asking = set(owners)
+        asking = {owner for owner in owners if not owner.over}
         for owner in asking:
             epochs[owner.agent_id] = max(epochs.get(owner.agent_id, 0), owner.epoch)
         gone: set[str] = set()
@@ -267,7 +270,8 @@ class GroupCommit:
             if not await bear(tx, agent_id, epochs[agent_id], now=self._clock.now()):
                 self._lose(agent_id)
                 gone.add(agent_id)
-        return {o for o in asking if o.agent_id in gone or o.epoch < epochs[o.agent_id]}
+        lost = {o for o in asking if o.agent_id in gone or o.epoch < epochs[o.agent_id]}
+        return lost.union(set(owners) - asking)
 
     async def _write_waiting(self, tx: Transaction) -> list[Written]:
         batch = [Written(log, len(log.bodies), len(log.events)) for log in self._waiting]

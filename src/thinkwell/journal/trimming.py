@@ -8,11 +8,18 @@ every turn that runs.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from thinkwell.store.base import Store, Transaction
 
 TRIM_EVERY = 1000
 """Live rows after whose writing the journal is trimmed."""
+_SLICE = 5_000
+"""Positions of the live journal that one statement looks at: it has no index by agent."""
+
+Commit = Callable[[Callable[[Transaction], Awaitable[Any]]], Awaitable[Any]]
+"""Commits a work."""
 
 
 async def trim_journal(store: Store) -> None:
@@ -26,6 +33,16 @@ async def trim_journal(store: Store) -> None:
         if dropped == 0:
             return
         await asyncio.sleep(0)
+
+
+async def erase_live_rows(store: Store, commit: Commit, agent_id: str) -> None:
+    """Drop what the ended turns of one agent left, in slices between which others write."""
+    ends = await store.fetch_one("journal_ends", {})
+    position, last = (0, -1) if ends is None else (ends["first"] or 0, ends["last"] or -1)
+    while position <= last:
+        bounds = {"agent": agent_id, "start": position, "stop": position + _SLICE}
+        await commit(lambda tx, p=bounds: tx.execute("erase_journal", p))
+        position += _SLICE
 
 
 async def drop_old_streams(tx: Transaction, *, before: float, limit: int) -> int:

@@ -17,11 +17,15 @@ from thinkwell.core.errors import StoreError
 from thinkwell.journal.bodies import Body
 
 
-class Owner(msgspec.Struct, frozen=True):
+class Owner(msgspec.Struct, eq=False, weakref=True):
     """Which activation writes: the agent and the epoch it claimed."""
 
     agent_id: str
     epoch: int
+    over: bool = False
+    """Another activation took its place here, or the agent is deleted: it writes nothing more. The
+    epoch alone does not say so of one that had no row when it was looked at.
+    """
 
 
 class LogEvent(msgspec.Struct, frozen=True):

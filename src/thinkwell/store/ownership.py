@@ -69,28 +69,3 @@ async def check_epochs(tx: Reader, claims: Mapping[str, int]) -> set[str]:
     rows = await tx.fetch_all("agent_epochs", {"ids": json.dumps(list(claims))})
     current = {row["id"]: row["epoch"] for row in rows}
     return {agent_id for agent_id, epoch in claims.items() if current.get(agent_id) != epoch}
-
-
-_REMOVALS = (
-    "drop_own_blobs",  # before what says that they are its own
-    "remove_sessions",
-    "remove_messages",
-    "remove_turns",
-    "remove_packed_journals",
-    "remove_tool_calls",
-    "remove_decisions",
-    "remove_starts",
-    "remove_approvers",
-    "remove_storage",
-    "remove_jobs",
-    "remove_blob_uses",
-    "remove_message_versions",
-    "remove_conversations",
-    "remove_agent",
-)
-
-
-async def remove_agent(tx: Transaction, agent_id: str) -> None:
-    """Delete all rows of an agent but those of the live journal, which a clear has erased."""
-    for query in _REMOVALS:
-        await tx.execute(query, {"agent": agent_id})

@@ -15,8 +15,10 @@ CREATE TABLE agents (
     epoch BIGINT NOT NULL,
     generation BIGINT NOT NULL DEFAULT 0,
     state TEXT,
-    created_at DOUBLE PRECISION NOT NULL
+    created_at DOUBLE PRECISION NOT NULL,
+    deleted_at DOUBLE PRECISION
 );
+CREATE INDEX agents_deleted ON agents (id) WHERE deleted_at IS NOT NULL;
 
 CREATE TABLE sessions (
     agent TEXT NOT NULL,

@@ -12,12 +12,13 @@ VALUES (:id, :class, :name, 0, 0, NULL, :now)
 ON CONFLICT (id) DO NOTHING;
 
 -- name: agent_epoch
--- The epoch one agent is owned under.
-SELECT epoch FROM agents WHERE id = :id;
+-- The epoch one agent is owned under. Nobody owns one that is being deleted.
+SELECT epoch FROM agents WHERE id = :id AND deleted_at IS NULL;
 
 -- name: agent_epochs
 -- The epochs of several agents; ids is a JSON array.
-SELECT id, epoch FROM agents WHERE id IN (SELECT value FROM json_each(:ids));
+SELECT id, epoch FROM agents
+WHERE id IN (SELECT value FROM json_each(:ids)) AND deleted_at IS NULL;
 
 -- name: agent_row
 -- All that is known of one agent.
@@ -48,4 +49,4 @@ ON CONFLICT (agent) DO UPDATE SET updated_at = excluded.updated_at;
 
 -- name: all_agents
 -- The ids of all agents.
-SELECT id FROM agents;
+SELECT id FROM agents WHERE deleted_at IS NULL;

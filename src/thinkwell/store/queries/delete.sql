@@ -1,58 +1,77 @@
--- Deleting an agent: one statement for each table that names agents; a test holds them together.
--- What is in the live journal has gone with the clear before: that table has no index by agent.
+-- Deleting an agent: it is marked, then its rows go, a bounded piece at a time, the agent itself last.
+-- There is a statement for each table that names agents; a test holds them together. What is in the
+-- live journal is erased by position: that table has no index by agent.
+
+-- name: mark_deleted
+-- From now on nobody owns it or finds it.
+UPDATE agents SET deleted_at = :now, state = NULL WHERE id = :agent;
+
+-- name: deleted_agents
+-- Whose rows still have to go.
+SELECT id FROM agents WHERE deleted_at IS NOT NULL ORDER BY id;
 
 -- name: remove_sessions
--- An agent's rows of sessions.
-DELETE FROM sessions WHERE agent = :agent;
+-- A piece of an agent's rows of sessions.
+DELETE FROM sessions WHERE agent = :agent AND id IN (
+    SELECT id FROM sessions WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_messages
--- An agent's rows of messages.
-DELETE FROM messages WHERE agent = :agent;
+-- A piece of an agent's rows of messages.
+DELETE FROM messages WHERE seq IN (
+    SELECT seq FROM messages WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_turns
--- An agent's rows of turns.
-DELETE FROM turns WHERE agent = :agent;
+-- A piece of an agent's rows of turns.
+DELETE FROM turns WHERE seq IN (
+    SELECT seq FROM turns WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_packed_journals
--- An agent's rows of packed_journals.
-DELETE FROM packed_journals WHERE agent = :agent;
+-- A piece of an agent's rows of packed_journals.
+DELETE FROM packed_journals WHERE agent = :agent AND turn IN (
+    SELECT turn FROM packed_journals WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_tool_calls
--- An agent's rows of tool_calls.
-DELETE FROM tool_calls WHERE agent = :agent;
+-- A piece of an agent's rows of tool_calls.
+DELETE FROM tool_calls WHERE agent = :agent AND (turn, call_id) IN (
+    SELECT turn, call_id FROM tool_calls WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_decisions
--- An agent's rows of decisions.
-DELETE FROM decisions WHERE agent = :agent;
-
--- name: remove_starts
--- An agent's rows of starts.
-DELETE FROM starts WHERE agent = :agent;
+-- A piece of an agent's rows of decisions.
+DELETE FROM decisions WHERE seq IN (
+    SELECT seq FROM decisions WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_approvers
--- An agent's rows of approvers.
-DELETE FROM approvers WHERE agent = :agent;
+-- A piece of an agent's rows of approvers.
+DELETE FROM approvers WHERE agent = :agent AND (message_id, tool_call_id) IN (
+    SELECT message_id, tool_call_id FROM approvers WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_storage
--- An agent's rows of storage.
-DELETE FROM storage WHERE agent = :agent;
+-- A piece of an agent's rows of storage.
+DELETE FROM storage WHERE agent = :agent AND (owner, key) IN (
+    SELECT owner, key FROM storage WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_jobs
--- An agent's rows of jobs.
-DELETE FROM jobs WHERE agent = :agent;
-
--- name: remove_blob_uses
--- An agent's rows of blob_uses.
-DELETE FROM blob_uses WHERE agent = :agent;
+-- A piece of an agent's rows of jobs.
+DELETE FROM jobs WHERE seq IN (
+    SELECT seq FROM jobs WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_message_versions
--- An agent's rows of message_versions.
-DELETE FROM message_versions WHERE agent = :agent;
+-- A piece of an agent's rows of message_versions.
+DELETE FROM message_versions WHERE agent = :agent AND (session, id, version) IN (
+    SELECT session, id, version FROM message_versions WHERE agent = :agent LIMIT :limit);
+
+-- name: remove_starts
+-- An agent's row of starts.
+DELETE FROM starts WHERE agent = :agent AND :limit > 0;
 
 -- name: remove_conversations
--- An agent's rows of conversations.
-DELETE FROM conversations WHERE agent = :agent;
+-- An agent's row of conversations.
+DELETE FROM conversations WHERE agent = :agent AND :limit > 0;
+
+-- name: blob_uses_of
+-- A piece of what an agent refers to.
+SELECT hash FROM blob_uses WHERE agent = :agent LIMIT :limit;
 
 -- name: remove_agent
--- The agent itself.
+-- The agent itself, when nothing else is left of it.
 DELETE FROM agents WHERE id = :agent;

@@ -47,7 +47,7 @@ SELECT a.id, a.created_at, COUNT(t.seq) AS turns, MAX(t.created_at) AS last_turn
                 THEN 1 ELSE 0 END) AS parked
 FROM agents a LEFT JOIN turns t ON t.agent = a.id
      LEFT JOIN starts s ON s.agent = a.id AND s.boot IS NULL AND s.deaths >= :deaths
-WHERE a.class = COALESCE(:class, a.class)
+WHERE a.class = COALESCE(:class, a.class) AND a.deleted_at IS NULL
 GROUP BY a.id, a.created_at ORDER BY last_turn_at DESC, a.id LIMIT :limit;
 
 -- name: agent_classes

@@ -11,14 +11,11 @@ from functools import partial
 
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.joined_writes import Together
+from thinkwell.journal.trimming import erase_live_rows
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.store.base import Transaction
 from thinkwell.turn.end.end_turn import end_older
 from thinkwell.turn.parts import Parts
-
-_SLICE = 5_000
-"""Positions of the live journal that one statement looks at: it has no index by agent."""
-
 
 _ERASED = (
     *("erase_turns", "drop_tool_calls", "drop_packed_journals"),
@@ -58,16 +55,8 @@ async def erase_traces(parts: Parts) -> None:
     In slices: other agents write in between. A process that dies here loses nothing but time, for
     the live journal is trimmed anyway.
     """
-    ends = await parts.store.fetch_one("journal_ends", {})
-    position, last = (0, -1) if ends is None else (ends["first"] or 0, ends["last"] or -1)
-    while position <= last:
-        bounds = {
-            "agent": parts.owner.agent_id,
-            "start": position,
-            "stop": position + _SLICE,
-        }
-        await parts.commits.insist(parts.owner, lambda tx, p=bounds: tx.execute("erase_journal", p))
-        position += _SLICE
+    commit = partial(parts.commits.insist, parts.owner)
+    await erase_live_rows(parts.store, commit, parts.owner.agent_id)
     await parts.store.scrub()
 
 

@@ -1,0 +1,53 @@
+"""The rows of an agent that is deleted: marked in one transaction, removed in many.
+
+Other agents write in between, however much this one has stored. The mark is durable: a process that
+dies half-way goes on at its next start, and nobody owns the agent meanwhile (`ownership.py`).
+"""
+
+from __future__ import annotations
+
+from thinkwell.store.base import Reader, Transaction
+
+PIECE = 200
+"""Rows that one transaction removes: a few milliseconds."""
+
+REMOVALS = (
+    "remove_conversations",
+    "remove_sessions",
+    "remove_messages",
+    "remove_turns",
+    "remove_packed_journals",
+    "remove_tool_calls",
+    "remove_decisions",
+    "remove_starts",
+    "remove_approvers",
+    "remove_storage",
+    "remove_jobs",
+    "remove_message_versions",
+)
+"""Each removes at most `limit` rows. Texts that journals share are beside them."""
+
+
+async def mark_deleted(tx: Transaction, agent_id: str, *, now: float) -> None:
+    """From this commit on the agent is gone for everybody."""
+    await tx.execute("mark_deleted", {"agent": agent_id, "now": now})
+    await tx.execute("remove_conversations", {"agent": agent_id, "limit": PIECE})
+
+
+async def deleted_agents(reader: Reader) -> list[str]:
+    """The ids of agents that are marked and have rows left."""
+    return [row["id"] for row in await reader.fetch_all("deleted_agents", {})]
+
+
+async def remove_piece(tx: Transaction, agent_id: str) -> bool:
+    """Remove some rows of a marked agent, but not itself. False when none is left."""
+    left = PIECE
+    for query in REMOVALS:
+        left -= await tx.execute(query, {"agent": agent_id, "limit": left})
+        if left <= 0:
+            return True
+    uses = await tx.fetch_all("blob_uses_of", {"agent": agent_id, "limit": left})
+    for row in uses:
+        await tx.execute("drop_blob_use", {"agent": agent_id, "hash": row["hash"]})
+        await tx.execute("drop_unused_blob", {"hash": row["hash"]})
+    return len(uses) == left
