@@ -126,12 +126,14 @@ class TestTurns:
         server = await world.start()
         await ask(server, "talker/one", "q|say:2,pure;say:1", "t1")
         events = answer(world, "turns", "show", "t1")["events"]
-        assert events[0] == "attempt 1"
-        assert [e.split(",")[0] for e in events if e.startswith("step")][1::2] == [
-            "step 0: tool-calls",
-            "step 1: stop",
-        ]
-        assert any("pure runs" in event for event in events)
+        assert (events[0]["kind"], events[0]["attempt"]) == ("attempt", 1)
+        steps = [(e["stepNumber"], e["finishReason"]) for e in events if e["kind"] == "model"]
+        assert steps == [(0, "tool-calls"), (1, "stop")]
+        assert [e["toolName"] for e in events if e["kind"] == "claim"] == ["pure"]
+        assert all(e["count"] > 0 for e in events if e["kind"] == "chunks")
+        lines = command(world, "turns", "show", "t1").out
+        assert "pure runs" in lines
+        assert "step 1: stop" in lines
         requests = answer(world, "turns", "show", "t1", "--requests")
         assert [each["step"] for each in requests] == [0, 1]
         assert requests[1]["request"]["messages"][-1]["type"] == "tool"

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import msgspec
 
-from thinkwell.cli.asking import ask
+from thinkwell.cli.asking import ask, is_served
 from thinkwell.cli.operating import camel_case, find_database, opened
 from thinkwell.cli.tables import Printer
 from thinkwell.journal.jobs import Job
@@ -21,7 +21,7 @@ def list_jobs(store: str, *, as_json: bool, **filters: Any) -> None:
     if as_json:
         printer.json([camel_case(row) for row in rows])
     elif rows:
-        printer.jobs(rows)
+        printer.jobs(rows, served=is_served(find_database(store)))
     else:
         printer.note("There are no such jobs.")
 
@@ -33,7 +33,7 @@ def show_job(store: str, job: str, agent: str | None, *, as_json: bool) -> None:
     if as_json:
         printer.json(camel_case(msgspec.structs.asdict(found)))
     else:
-        printer.job(found)
+        printer.job(found, served=is_served(find_database(store)))
 
 
 def cancel_job(store: str, job: str, agent: str | None) -> None:

@@ -12,6 +12,7 @@ from thinkwell.journal.events import (
     CallClaimed,
     CallSettled,
     HookDecided,
+    JournalBody,
     JournalEvent,
     ModelAsked,
     ModelEnded,
@@ -19,6 +20,8 @@ from thinkwell.journal.events import (
     OutsideAnswered,
     Said,
     Unknown,
+    encode_event,
+    kind_of,
     read_events,
 )
 from thinkwell.journal.turns import TurnRecord
@@ -42,20 +45,40 @@ class _Beside:
         return next(iter(self._database.fetch_all(query, params)), None)
 
 
-def turn_events(database: ReadOnlySqlite, record: TurnRecord) -> list[str]:
-    """What happened in a turn, one line each; the chunks of a stretch are counted."""
+def turn_journal(database: ReadOnlySqlite, record: TurnRecord) -> list[JournalEvent | int]:
+    """What happened in a turn; of the chunks of a stretch only how many they are."""
     journal = asyncio.run(journal_of(_Beside(database), record))
-    lines: list[str] = []
-    chunks = 0
+    found: list[JournalEvent | int] = []
     for event in [] if journal is None else read_events(journal):
-        if isinstance(event, Said):
-            chunks += 1
-            continue
-        if chunks:
-            lines.append(_chunks(chunks))
-        lines.append(_line(event))
-        chunks = 0
-    return [*lines, _chunks(chunks)] if chunks else lines
+        if not isinstance(event, Said):
+            found.append(event)
+        elif found and isinstance(last := found[-1], int):
+            found[-1] = last + 1
+        else:
+            found.append(1)
+    return found
+
+
+def events_as_lines(journal: Sequence[JournalEvent | int]) -> list[str]:
+    """For people: one line each."""
+    return [_chunks(event) if isinstance(event, int) else _line(event) for event in journal]
+
+
+def events_as_data(journal: Sequence[JournalEvent | int]) -> list[dict[str, Any]]:
+    """For programs: each with its `kind`, and what is stored of it."""
+    return [_data(event) for event in journal]
+
+
+def _data(event: JournalEvent | int) -> dict[str, Any]:
+    match event:
+        case int():
+            return {"kind": "chunks", "count": event}
+        case Unknown():
+            return {**event.body, "kind": event.kind}
+        case JournalBody():
+            return {"kind": kind_of(event), **json.loads(encode_event(event))}
+        case Said():
+            return {"kind": "chunks", "count": 1}
 
 
 def turn_requests(database: ReadOnlySqlite, record: TurnRecord) -> list[dict[str, Any]]:

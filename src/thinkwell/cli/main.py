@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_STORE = "sqlite:///.thinkwell/thinkwell.db"
 STATUSES = ("accepted", "running", "completed", "error", "aborted", "skipped")
-JOB_STATUSES = ("waiting", "running", "done", "failed", "cancelled")
+JOB_STATUSES = ("waiting", "held", "running", "done", "failed", "cancelled")
 _PATH_HELP = "PATH is a Python file, a folder with agents/, or module:app."
 
 

@@ -14,7 +14,12 @@ from typing import Any
 import click
 
 from thinkwell.cli.asking import ask, ask_to_stop, is_served
-from thinkwell.cli.journals import turn_events, turn_requests
+from thinkwell.cli.journals import (
+    events_as_data,
+    events_as_lines,
+    turn_journal,
+    turn_requests,
+)
 from thinkwell.cli.tables import Printer, size
 from thinkwell.core import json
 from thinkwell.core.errors import ThinkwellError
@@ -81,7 +86,7 @@ def show_turn(
         if requests:
             printer.json(_requests(database, record))
             return
-        events = turn_events(database, record)
+        journal = turn_journal(database, record)
     if as_json:
         incident = json.loads(json.dumps(record.incident))
         about = {"input": record.input, "messageId": record.message_id, "incident": incident}
@@ -90,11 +95,11 @@ def show_turn(
                 **_public(row),
                 **about,
                 "calls": [camel_case(call) for call in calls],
-                "events": events,
+                "events": events_as_data(journal),
             }
         )
     else:
-        printer.turn(record, calls, events)
+        printer.turn(record, calls, events_as_lines(journal))
 
 
 def _requests(database: ReadOnlySqlite, record: TurnRecord) -> list[dict[str, Any]]:
@@ -208,6 +213,8 @@ def examine(store: str, *, as_json: bool) -> bool:
         work = (
             {} if damages or outdated else database.fetch_all("count_work", {"deaths": DEATHS})[0]
         )
+        if work:
+            work["jobs"] = database.fetch_all("count_jobs", {})[0]
         report: dict[str, Any] = {
             "database": str(path),
             "bytes": path.stat().st_size,

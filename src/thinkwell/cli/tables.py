@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,6 +35,8 @@ LONGEST_TEXT = 400
 """Characters of a question that are shown."""
 WIDE = 200
 """Columns of a file or a pipe."""
+SOON = 10.0
+"""Seconds after which a job that is due and has not begun is worth a word."""
 TURN_COLUMNS = (36, 10, 9)
 """Widths of a turn's id, status and age; its agent gets the rest."""
 
@@ -64,15 +66,36 @@ class Printer:
             if row["error"]:
                 self._below(row["error"])
 
-    def jobs(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def jobs(self, rows: Sequence[Mapping[str, Any]], *, served: bool) -> None:
         """One line per job, and what went wrong, or why it does not run, below it."""
         for row in rows:
             state = "held" if row["held"] else row["status"]
             self._line(row, state, self._ago(row["created_at"]), f"{row['agent']} {row['name']}")
-            if said := row["held"] or row["error"]:
+            for said in self._about_job(row, served=served):
                 self._below(said)
 
-    def job(self, job: Job) -> None:
+    def _about_job(self, row: Mapping[str, Any], *, served: bool) -> Iterator[str]:
+        if said := row["held"] or row["error"]:
+            yield said
+        if row["cancel_requested"] and row["cancel_requested"] != "cancelled":
+            yield f"Cancelled: {row['cancel_requested']}"
+        if row["status"] == "waiting" and not row["held"]:
+            yield self._due(row["due_at"], served=served)
+
+    def _due(self, at: float, *, served: bool) -> str:
+        """When a waiting job begins, or why it may not have begun."""
+        if at > self._now:
+            return f"due {self._ago(at)}"
+        if not served:
+            return f"due {self._ago(at)}; nobody serves this database"
+        if self._now - at < SOON:
+            return "due now"
+        return (
+            f"due {self._ago(at)}; others are before it, or the server does not have the class of "
+            "its agent"
+        )
+
+    def job(self, job: Job, *, served: bool) -> None:
         """All about one job."""
         state = "held" if job.held else job.status
         facts = self._facts()
@@ -80,7 +103,10 @@ class Printer:
         facts.add_row("agent", job.agent_id)
         facts.add_row("handler", job.name)
         facts.add_row("status", Text(state, style=_STYLES.get(state, "")))
-        for name, said in (("because", job.held), ("error", job.error), ("key", job.key)):
+        waits = job.status == "waiting" and not job.held and job.due_at <= self._now
+        because = self._due(job.due_at, served=served) if waits else job.held
+        said_of = {"because": because or job.cancel_requested, "error": job.error, "key": job.key}
+        for name, said in said_of.items():
             if said:
                 facts.add_row(name, said)
         facts.add_row("enqueued", self._when(job.created_at))
@@ -174,6 +200,8 @@ class Printer:
             counts = ("agents", "messages", "turns", "running", "waiting", "parked")
             for name in counts:
                 facts.add_row(name, f"{report[name]:,}")
+            jobs = (f"{count:,} {state}" for state, count in report["jobs"].items())
+            facts.add_row("jobs", ", ".join(jobs))
         self._console.print(facts)
 
     def _facts(self) -> Table:
@@ -198,11 +226,13 @@ def status_of(status: str, stop_reason: str | None) -> str:
 
 
 def ago(seconds: float) -> str:
-    """How long ago, in the largest unit that fits."""
-    for name, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{int(seconds // length)} {name} ago"
-    return f"{max(int(seconds), 0)} s ago"
+    """How long ago, or how long still, in the largest unit that fits."""
+    length, name = abs(seconds), "s"
+    for unit, size_of_unit in (("d", 86400), ("h", 3600), ("min", 60)):
+        if length >= size_of_unit:
+            length, name = length // size_of_unit, unit
+            break
+    return f"{int(length)} {name} ago" if seconds >= 0 else f"in {int(length)} {name}"
 
 
 def size(count: int) -> str:

@@ -24,11 +24,12 @@ SELECT call_id, tool_name, effect, status, outcome, error, claimed_at, settled_a
 FROM tool_calls WHERE agent = :agent AND turn = :turn ORDER BY claimed_at, call_id;
 
 -- name: list_jobs
--- Jobs of all agents, the newest first.
-SELECT agent, id, name, status, due_at, attempt, max_attempts, held, error, created_at, started_at,
-       finished_at
+-- Jobs of all agents, the newest first. A held one waits, but has a word of its own.
+SELECT agent, id, name, status, due_at, attempt, max_attempts, held, error, cancel_requested,
+       created_at, started_at, finished_at
 FROM jobs
-WHERE agent = COALESCE(:agent, agent) AND status = COALESCE(:status, status)
+WHERE agent = COALESCE(:agent, agent)
+  AND (:status IS NULL OR CASE WHEN held IS NULL THEN status ELSE 'held' END = :status)
   AND name = COALESCE(:name, name)
 ORDER BY seq DESC LIMIT :limit;
 
@@ -53,6 +54,14 @@ GROUP BY a.id, a.created_at ORDER BY last_turn_at DESC, a.id LIMIT :limit;
 -- name: agent_classes
 -- The classes of the agents in this file.
 SELECT DISTINCT class FROM agents ORDER BY class;
+
+-- name: count_jobs
+-- How many jobs of agents have not ended or have failed; the server's own are not counted.
+SELECT COALESCE(SUM(status = 'waiting' AND held IS NULL), 0) AS waiting,
+       COALESCE(SUM(status = 'running'), 0) AS running,
+       COALESCE(SUM(held IS NOT NULL), 0) AS held,
+       COALESCE(SUM(status = 'failed'), 0) AS failed
+FROM jobs WHERE agent NOT LIKE '/%';
 
 -- name: count_work
 -- How many turns there are, how many have not ended, how many are parked.
