@@ -9,6 +9,10 @@ from typing import Any
 from tests.jobs.support import Hours, serving
 from thinkwell import Think
 from thinkwell.agent.agent import Agent
+from thinkwell.core.principal import Principal
+from thinkwell.core.serving import Asker
+from thinkwell.core.serving import serving as calling
+from thinkwell.hooks.contexts import TurnContext
 from thinkwell.hooks.jobs import JobContext, RunAgain
 from thinkwell.testing import ScriptedModel
 
@@ -105,3 +109,48 @@ async def test_a_handler_that_wants_to_run_again_keeps_its_row_and_its_stash():
         await stage.until("job:finished")
         assert agent.called == [(1, 1), (2, 1), (3, 1)]
         assert [known.id for known in await agent.jobs.list()] == [job.id]
+
+
+ANN = Principal(id="ann", claims={"role": "owner"})
+
+
+class Loyal(Think):
+    model = ScriptedModel(["One.", "Two.", "Three."])
+    asked_by: list[Any]
+
+    async def on_start(self) -> None:
+        self.asked_by = []
+
+    async def before_turn(self, ctx: TurnContext) -> None:
+        self.asked_by.append(ctx.principal)
+
+    async def first(self, ctx: JobContext) -> None:
+        self.asked_by.append(ctx.principal)
+        await self.run("hello")
+        await self.jobs.enqueue("second")
+
+    async def second(self) -> None:
+        await self.run("hello again")
+
+
+async def test_a_job_and_its_turns_belong_to_whoever_asked_for_it(tmp_path: Path):
+    store, hours = tmp_path / "jobs.db", Hours()
+    async with serving(Loyal, store=store, hours=hours) as stage:
+        agent = await stage.agent(Loyal)
+        with calling("loyal/x", Asker(ANN, readonly=True)):
+            job = await agent.jobs.enqueue("first", delay=60)
+        assert (job.principal, job.read_only) == (ANN, True)
+    hours.move(60)
+    async with serving(Loyal, store=store, hours=hours) as stage:  # they have left long ago
+        agent = await stage.agent(Loyal)
+        await stage.until("job:finished", 2)
+        assert agent.asked_by == [ANN, ANN, ANN]
+        assert [job.read_only for job in await agent.jobs.list()] == [True, True]
+
+
+async def test_a_job_that_nobody_asked_for_belongs_to_nobody():
+    async with serving(Loyal) as stage:
+        agent = await stage.agent(Loyal)
+        await agent.jobs.enqueue("second")
+        await stage.until("job:finished")
+        assert agent.asked_by == [None]

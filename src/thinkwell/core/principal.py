@@ -6,6 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
+from thinkwell.core import json
+
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """A person or a program that was let in."""
@@ -29,3 +31,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
             f"Principal(expires_at={until!r}): give seconds since the epoch, for example "
             "`time.time() + 3600` or `moment.timestamp()`, or None."
         )
+
+
+def load_principal(text: str | None) -> Principal | None:
+    """Who is stored in a row. Raises `ValueError` if that is damaged."""
+    return None if text is None else msgspec.convert(json.loads(text), Principal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from thinkwell.core.principal import Principal
 
@@ -22,6 +22,13 @@ class Served(Protocol):
     def readonly(self) -> bool:
         """Whether it may only look."""
         ...
+
+
+class Asker(NamedTuple):
+    """Somebody who asked for something that is done later, when they may have left."""
+
+    principal: Principal | None
+    readonly: bool
 
 
 _serving: ContextVar[tuple[str, Served] | None] = ContextVar("serving", default=None)

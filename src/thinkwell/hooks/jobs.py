@@ -39,7 +39,18 @@ class RunAgain(msgspec.Struct, frozen=True):
 class JobContext:
     """What a handler knows of its job."""
 
-    __slots__ = ("_keep", "agent", "attempt", "id", "key", "name", "payload", "signal", "stashed")
+    __slots__ = (
+        "_keep",
+        "agent",
+        "attempt",
+        "id",
+        "key",
+        "name",
+        "payload",
+        "principal",
+        "signal",
+        "stashed",
+    )
 
     def __init__(
         self,
@@ -58,6 +69,8 @@ class JobContext:
         self.key = job.key
         """The idempotency key it was enqueued with."""
         self.payload = job.payload
+        self.principal = job.principal
+        """Who it works for: whoever asked for what enqueued it, if anybody is known."""
         self.stashed = job.stash
         """What an earlier attempt, or this one, stashed last."""
         self.signal = signal

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.principal import Principal, load_principal
 from thinkwell.journal.boots import was_unplanned
 from thinkwell.journal.budget import DEATHS
 from thinkwell.store.base import Reader, Row, Transaction
@@ -69,6 +70,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float | None = None
     """When the last attempt began."""
     finished_at: float | None = None
+    principal: Principal | None = None
+    """Who it works for: whoever asked for the turn or the call that enqueued it."""
+    read_only: bool = False
+    """Whether they may only look."""
 
     @property
     def ended(self) -> bool:
@@ -99,6 +104,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
             created_at=row["created_at"],
             started_at=row["started_at"],
             finished_at=row["finished_at"],
+            principal=load_principal(row["principal"]),
+            read_only=bool(row["read_only"]),
         )
 
 
@@ -163,6 +170,8 @@ async def insert_job(tx: Transaction, job: Job) -> Job:
             "max_delay": job.max_delay,
             "created_at": job.created_at,
             "payload": _dump(job.payload),
+            "principal": None if job.principal is None else json.dumps(job.principal),
+            "read_only": int(job.read_only),
         },
     )
     return job

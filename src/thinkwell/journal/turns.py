@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.principal import Principal
+from thinkwell.core.principal import Principal, load_principal
 from thinkwell.journal.budget import Incident
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.usage import Usage
@@ -114,7 +114,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             not_before=options.get("notBefore"),
             steer=options.get("steer", False),
             read_only=options.get("readOnly", False),
-            principal=_load_principal(row["principal"]),
+            principal=load_principal(row["principal"]),
             body=_load(row["body"]),
             client_tools=tuple(_load(row["client_tools"]) or ()),
             idempotency_key=row["idempotency_key"],
@@ -412,10 +412,6 @@ def _readable(row: Row) -> TurnRecord | None:
 
 def _load(text: str | None) -> Any:
     return None if text is None else json.loads(text)
-
-
-def _load_principal(text: str | None) -> Principal | None:
-    return None if text is None else msgspec.convert(json.loads(text), Principal)
 
 
 def _dump(value: dict[str, Any] | Sequence[Any] | None) -> str | None:

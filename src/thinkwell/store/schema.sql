@@ -214,6 +214,8 @@ CREATE TABLE jobs (
     finished_at DOUBLE PRECISION,
     payload TEXT,
     stash TEXT,
+    principal TEXT,
+    read_only BIGINT NOT NULL DEFAULT 0,
     UNIQUE (agent, id)
 );
 CREATE UNIQUE INDEX jobs_by_key ON jobs (agent, idempotency_key) WHERE idempotency_key IS NOT NULL;

@@ -23,6 +23,7 @@ from thinkwell.journal.jobs import (
     find_job,
     jobs_of_agent,
 )
+from thinkwell.turn.ask.authority import asking_for
 
 
 class Jobs:
@@ -50,9 +51,11 @@ class Jobs:
         called again up to `max_attempts` times, with pauses that grow from `base_delay` seconds to
         `max_delay`. Raises `JobError` for what cannot run.
 
+        It works on behalf of whoever asked for what runs now, and so do the turns it asks for.
         Inside `async with storage.together():` it is enqueued with what the block writes.
         """
         now = self._desk.clock.now()
+        asker = asking_for(self._desk.agent_id)
         job = Job(
             agent_id=self._desk.agent_id,
             id=new_id(),
@@ -64,6 +67,8 @@ class Jobs:
             base_delay=base_delay,
             max_delay=max_delay,
             created_at=now,
+            principal=None if asker is None else asker.principal,
+            read_only=asker is not None and asker.read_only,
         )
         return await self._desk.enqueue(job)
 

@@ -3,9 +3,9 @@
 -- name: insert_job
 -- Enqueue a job.
 INSERT INTO jobs (agent, id, name, status, due_at, idempotency_key, max_attempts, base_delay,
-                  max_delay, created_at, payload)
+                  max_delay, created_at, payload, principal, read_only)
 VALUES (:agent, :id, :name, 'waiting', :due_at, :key, :max_attempts, :base_delay, :max_delay,
-        :created_at, :payload);
+        :created_at, :payload, :principal, :read_only);
 
 -- name: job_by_id
 -- One job.
