@@ -37,7 +37,7 @@ from thinkwell.wire.http import HttpRequest
 
 log = logging.getLogger("thinkwell.agent")
 
-Work: TypeAlias = Callable[[], Any]
+Act: TypeAlias = Callable[[], Any]
 """Something to do for a connection; may be async."""
 MOST_UNDER_WAY = 1000
 """Calls and messages of one connection that may be under way at once."""
@@ -151,16 +151,16 @@ class Connections:
         if self.overrides(hook):
             self.start(connection, partial(getattr(self.agent, hook), *args), hook)
 
-    async def run(self, connection: Connection | None, work: Work, what: str) -> None:
+    async def run(self, connection: Connection | None, work: Act, what: str) -> None:
         """Run something for a connection: `agent.caller` is that connection meanwhile."""
         with serving(self._agent_id, connection):
             await call_user(what, work)
 
-    def start(self, connection: Connection | None, work: Work, what: str) -> asyncio.Task[None]:
+    def start(self, connection: Connection | None, work: Act, what: str) -> asyncio.Task[None]:
         """Run something in the background; what it raises goes to `on_error`."""
         return self._tasks.spawn(self._guard(connection, work, what), name=what)
 
-    async def _guard(self, connection: Connection | None, work: Work, what: str) -> None:
+    async def _guard(self, connection: Connection | None, work: Act, what: str) -> None:
         try:
             await self.run(connection, work, what)
         except Exception as error:
@@ -272,7 +272,7 @@ class OpenConnection:
         async with self._in_order:
             await _awaited(self._connections.agent.on_client_message(self._connection, data))
 
-    def _start(self, work: Work, what: str) -> None:
+    def _start(self, work: Act, what: str) -> None:
         self._under_way += 1
         task = self._connections.start(self._connection, work, what)
         task.add_done_callback(self._one_less)

@@ -6,7 +6,7 @@ A change is judged, stored, shown, then told to `on_state_changed`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, TypeAlias
 
 from thinkwell.agent.connection import Connection
@@ -14,12 +14,11 @@ from thinkwell.core import json
 from thinkwell.core.errors import ReadonlyError
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.core.user_code import call_user
-from thinkwell.store.base import Transaction
+from thinkwell.store.base import Commit, Transaction
 from thinkwell.turn.ask.authority import asking_for
 
 log = logging.getLogger("thinkwell.agent")
 
-Commit = Callable[[Callable[[Transaction], Awaitable[None]]], Awaitable[None]]
 Source: TypeAlias = "Connection | Literal['server']"
 """Who changed the state."""
 

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import run_in_context
 from thinkwell.journal.turn_log import Owner
-from thinkwell.store.base import Transaction
+from thinkwell.store.base import Transaction, Work
 
 T = TypeVar("T")
-Work = Callable[[Transaction], Awaitable[T]]
 log = logging.getLogger("thinkwell.store")
 
 

@@ -34,12 +34,12 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
 from thinkwell.core.tasks import TaskOwner, wait_to_the_end
-from thinkwell.journal.asked import Asked, Work, refuse_inside_work
+from thinkwell.journal.asked import Asked, refuse_inside_work
 from thinkwell.journal.bodies import Body, BodyStore
 from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
 from thinkwell.journal.turn_log import Owner, TurnLog
-from thinkwell.store.base import Store, Transaction
+from thinkwell.store.base import Store, Transaction, Work
 from thinkwell.store.ownership import bear, check_epochs
 
 T = TypeVar("T")

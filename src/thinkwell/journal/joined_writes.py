@@ -9,17 +9,15 @@ into that one. So a value and the job that goes with it are stored both or not a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any
 
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.turn_log import Owner
-from thinkwell.store.base import Transaction
-
-Write: TypeAlias = Callable[[Transaction], Awaitable[object]]
+from thinkwell.store.base import Transaction, Work
 
 
 class Together:
@@ -27,7 +25,7 @@ class Together:
 
     def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
-        self.writes: list[Write] = []
+        self.writes: list[Work[object]] = []
         self.promised: dict[str, Any] = {}
         """What the block was told will be there, by name: it asks for the same again."""
         self._afterwards: list[Callable[[], object]] = []
@@ -51,7 +49,7 @@ class Together:
             self._task = None
             _current.reset(token)
 
-    def add(self, write: Write, afterwards: Callable[[], object] | None = None) -> None:
+    def add(self, write: Work[object], afterwards: Callable[[], object] | None = None) -> None:
         """One more write, and what to do when it is committed."""
         self.writes.append(write)
         if afterwards is not None:
@@ -104,7 +102,7 @@ def open_block(agent_id: str) -> Together | None:
     return together if together is not None and together.takes(agent_id) else None
 
 
-async def write_soon(commits: GroupCommit, owner: Owner, write: Write) -> None:
+async def write_soon(commits: GroupCommit, owner: Owner, write: Work[object]) -> None:
     """Commit a write now, or with the block inside which this is called."""
     together = open_block(owner.agent_id)
     if together is not None:

@@ -8,9 +8,9 @@ on its own opens a transaction per call. The methods that take a transaction com
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from thinkwell.core import json
 from thinkwell.core.clock import Clock, SystemClock
@@ -27,23 +27,11 @@ from thinkwell.session.rows import (
     StoredMessage,
 )
 from thinkwell.session.tree import ChainMode, MessageTree
-from thinkwell.store.base import Reader, Store, Transaction
+from thinkwell.store.base import Commit, Reader, Store, Transaction, Work
 
 T = TypeVar("T")
 Chain: TypeAlias = Sequence[UIMessage] | Callable[[list[UIMessage]], Sequence[UIMessage]]
 """Messages to add, or a function that makes them from the current history."""
-
-
-class Write(Protocol):
-    """Runs a unit of work in a transaction and returns once that is committed.
-
-    Contract: called once per write; the work runs at most once and only inside the transaction;
-    what it raises comes out here and none of its writes stay.
-    """
-
-    async def __call__(self, work: Callable[[Transaction], Awaitable[T]], /) -> T:
-        """Run `work` and return its result after the commit."""
-        ...
 
 
 class Session(MessageTree):
@@ -55,7 +43,7 @@ class Session(MessageTree):
         agent_id: str,
         session_id: str = "",
         *,
-        write: Write | None = None,
+        write: Commit | None = None,
         cache: MessageCache | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -64,7 +52,7 @@ class Session(MessageTree):
             History(store, agent_id, session_id, cache=self.cache), clock or SystemClock()
         )
         self._store = store
-        self._write: Write = write or self._in_own_transaction
+        self._write: Commit = write or self._in_own_transaction
 
     def remember(self, written: Sequence[Appended]) -> None:
         """Messages whose transaction has committed: the next read finds them in the cache."""
@@ -200,7 +188,7 @@ class Session(MessageTree):
         loaded = await self.history.load([row], reader) if row is not None else []
         return _copy(loaded[0]) if loaded else None
 
-    async def _in_own_transaction(self, work: Callable[[Transaction], Awaitable[T]], /) -> T:
+    async def _in_own_transaction(self, work: Work[T], /) -> T:
         async with self._store.transaction() as tx:
             return await work(tx)
 

@@ -12,10 +12,11 @@ Contract:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+T = TypeVar("T")
 Params = Mapping[str, Any]
 
 
@@ -50,6 +51,21 @@ class Transaction(Reader, Protocol):
 
     def savepoint(self) -> AbstractAsyncContextManager[None]:
         """A part that fails alone: if the block raises, its writes are gone and the rest stays."""
+        ...
+
+
+Work: TypeAlias = Callable[[Transaction], Awaitable[T]]
+"""What is done inside one transaction, together or not at all."""
+
+
+class Commit(Protocol):
+    """Carries out a work in a transaction and returns once that is committed.
+
+    Contract: what the work raises comes out here and none of its writes stay.
+    """
+
+    async def __call__(self, work: Work[T], /) -> T:
+        """Run `work` and return its result after the commit."""
         ...
 
 

@@ -28,8 +28,7 @@ from thinkwell.journal.jobs import (
     stash_job,
 )
 from thinkwell.journal.joined_writes import Together, open_block
-from thinkwell.session.session import Write
-from thinkwell.store.base import Reader, Transaction
+from thinkwell.store.base import Commit, Reader, Transaction
 
 LARGEST = 1_000_000
 """Bytes of a payload or a stash as JSON: it is written while everybody waits."""
@@ -51,8 +50,8 @@ class JobDesk:
         agent: Any,
         *,
         reader: Reader,
-        write: Write,
-        insist: Write,
+        write: Commit,
+        insist: Commit,
         clock: Clock,
         bus: EventBus,
         new_due: NewDue,

@@ -42,7 +42,7 @@ from thinkwell.turn.run.step_result import step_blocks
 
 log = logging.getLogger("thinkwell.agent")
 
-Change = Callable[[UIMessage], Applied]
+Apply = Callable[[UIMessage], Applied]
 SEARCHED_BYTES = 4 * 1024 * 1024
 """How far back an answer looks for its call."""
 
@@ -51,7 +51,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One answer from outside."""
 
     tool_call_id: str
-    change: Change
+    change: Apply
     outcome: ToolOutcome
     auto_continue: bool
     client_tools: tuple[dict[str, Any], ...] | None = None

@@ -2,7 +2,7 @@
 
 Running over a limit fails the call; a stall, and a gap within a reply, makes the turn go on with
 another attempt (`StalledError`). A model that ignores that it was cancelled is left behind with its
-attempt, as a hook is (`attend.py`).
+attempt, as a hook is (`interrupt.py`).
 """
 
 from __future__ import annotations
