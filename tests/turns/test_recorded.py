@@ -45,7 +45,7 @@ AGENT = "clerk/x"
 
 class Clerk(Think, name="clerk"):
     system_prompt = "You file things."
-    cancel_grace = 0.0
+    time_limits = {"grace": 0}
 
     @tool(effect="pure")
     async def look(self, what: str) -> dict[str, Any]:
