@@ -1,7 +1,8 @@
 """Looking into a SQLite file without opening it for writing, also while a server works on it.
 
 For the command line: named queries, a copy of the whole file, a check of its pages. Nothing here
-takes the lock of the store, migrates, or changes a byte of what is stored.
+takes the lock of the store, migrates, or changes a byte of what is stored. What a crash has left
+uncommitted is undone, as by everybody who opens a SQLite file.
 """
 
 from __future__ import annotations
@@ -17,9 +18,7 @@ from thinkwell.core.errors import StoreError
 from thinkwell.store.base import Params
 from thinkwell.store.migrate import load_migrations, pending, sqlite_schema_version
 from thinkwell.store.queries import statements
-
-BUSY_TIMEOUT = 5.0
-"""Seconds to wait for a page that is being written."""
+from thinkwell.store.sqlite_look import connect_read_only, connect_to_look
 
 
 class ReadOnlySqlite:
@@ -104,26 +103,21 @@ def _connect(path: Path) -> sqlite3.Connection:
     """Without a server there may be no log and no right to make one: then nobody writes, and the
     file can be read as it is.
     """
-    uri = path.absolute().as_uri()
-    log = path.with_name(f"{path.name}-wal")
-    kinds = ["mode=ro"]
-    if not log.exists() or log.stat().st_size == 0:
-        kinds.append("mode=ro&immutable=1")
-    for kind in kinds:
-        connection = sqlite3.connect(f"{uri}?{kind}", uri=True, timeout=BUSY_TIMEOUT)
-        connection.row_factory = sqlite3.Row
-        try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:
-            connection.close()
-            if kind == kinds[-1]:
-                raise
-        except BaseException:
-            connection.close()
+    try:
+        connection = connect_to_look(path)
+    except sqlite3.OperationalError:
+        # What a crash left beside the file is a part of it: without it we would read half a
+        # transaction, or miss the last ones.
+        if _left(path, "-wal") or _left(path, "-journal"):
             raise
-        else:
-            return connection
-    raise AssertionError("unreachable")
+        connection = connect_read_only(path, "mode=ro&immutable=1")
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _left(path: Path, suffix: str) -> bool:
+    beside = path.with_name(path.name + suffix)
+    return beside.exists() and beside.stat().st_size > 0
 
 
 def _sql(query: str) -> str:

@@ -5,7 +5,8 @@ the event loop's own connection; long reads, checkpoints and commits that wait f
 threads.
 
 Invariants: one process per file (OS lock); a transaction block that returned survives `kill -9`,
-and with `durability="power"` also a power cut; a file of a newer schema is refused untouched.
+and with `durability="power"` also a power cut; a file opens again whenever its process was killed;
+a file of a newer schema is refused untouched.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from thinkwell.store.queries import statements
 from thinkwell.store.sqlite_checkpoint import LOG_LIMIT_BYTES, Checkpointer
 from thinkwell.store.sqlite_link import FAILURES, FileIdentity, SqliteLink, fail
 from thinkwell.store.sqlite_lock import FileLock
+from thinkwell.store.sqlite_look import connect_to_look
 from thinkwell.store.sqlite_transaction import SqliteTransaction
 from thinkwell.store.threads import WorkerThread
 
@@ -167,20 +169,17 @@ class SqliteStore:
         self._log_was_left = self._log.exists() and self._log.stat().st_size > 0
         make_private(self._path)
         self._refuse_newer_file()
+        # Asked only now: a file whose first transaction was cut has become empty again.
         return self._connect_file(new=self._path.stat().st_size == 0)
 
     def _refuse_newer_file(self) -> None:
         """Look at the version read-only: the pragmas of a normal connection change a file."""
         if not self._path.exists() or self._path.stat().st_size == 0:
             return
-        # An older program must leave a newer file exactly as it is, WAL mode included: somebody
-        # will go back to the newer program.
-        uri = f"{self._path.absolute().as_uri()}?mode=ro"
-        connection = sqlite3.connect(uri, uri=True)
-        try:
+        # An older program must leave a newer file exactly as its last commit left it, WAL mode
+        # included: somebody will go back to the newer program.
+        with closing(connect_to_look(self._path)) as connection:
             pending(load_migrations(), sqlite_schema_version(connection), str(self._path))
-        finally:
-            connection.close()
 
     def _connect_file(self, *, new: bool = False) -> sqlite3.Connection:
         connection = _connect(self._path)
