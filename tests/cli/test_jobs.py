@@ -84,6 +84,11 @@ async def test_a_job_says_when_it_is_due_why_it_waits_and_why_it_was_cancelled(t
         called_off = await jobs.enqueue("send", delay=500)
         await jobs.cancel(called_off.id, "nobody wants it")
         held = await jobs.enqueue("send", delay=500)
+        refused = await to_thread(
+            CliRunner().invoke, main, ["doctor", "--compact", "--store", file]
+        )
+        assert f"Stop the server first: `thinkwell stop --store {file}`" in refused.output
+        assert "other.db" not in refused.output
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("UPDATE jobs SET held = 'no handler' WHERE id = ?", [held.id])
         database.execute("UPDATE jobs SET due_at = 0 WHERE agent = '/host'")

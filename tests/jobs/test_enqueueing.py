@@ -57,9 +57,11 @@ async def test_a_method_is_called_with_what_it_takes(name: str, seen: Any):
     [
         ("missing", "async def missing(self, payload, ctx)"),
         ("_hidden", "no public method '_hidden'"),
+        ("_hidden", "must not begin with `_`"),
         ("plain", "it is no async method"),
         ("three", "it needs one, two"),
-        ("mail.send", "No feature of Shapes has a job named 'mail.send'"),
+        ("mail.send", "No feature of Shapes has a job named 'mail.send'. Jobs of 'mail': none."),
+        ("mail.send", "`kit.agent.jobs.enqueue('send')`"),
     ],
 )
 async def test_what_cannot_run_is_refused_and_says_what_to_write(name: str, said: str):

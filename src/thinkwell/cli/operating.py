@@ -22,7 +22,7 @@ from thinkwell.cli.journals import (
 )
 from thinkwell.cli.tables import Printer, size
 from thinkwell.core import json
-from thinkwell.core.errors import ThinkwellError
+from thinkwell.core.errors import StoreLockedError, ThinkwellError
 from thinkwell.journal.budget import DEATHS
 from thinkwell.journal.starts import start_reason
 from thinkwell.journal.turns import TurnRecord
@@ -198,6 +198,12 @@ def compact(store: str) -> None:
     path = find_database(store)
     try:
         before, after = compact_file(path)
+    except StoreLockedError as error:
+        # The error speaks to whoever serves, and offers another file: that is no help here.
+        raise click.ClickException(
+            f"{path} is in use, and a file can be rewritten only while nobody serves it. Stop the "
+            f"server first: `thinkwell stop --store {store}`."
+        ) from error
     except ThinkwellError as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"Rewrote {path}: {size(before)} before, {size(after)} now.", err=True)

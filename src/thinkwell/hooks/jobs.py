@@ -99,12 +99,17 @@ class JobHandlers:
         if (handler := self._others.get(name)) is not None:
             return handler
         if "." in name:
-            raise JobError(f"No feature of {self._class} has a job named {name!r}. {self._known()}")
-        method = None if name.startswith("_") else getattr(self._agent, name, None)
+            raise JobError(self._missing(*name.split(".", 1)))
+        if name.startswith("_"):
+            raise JobError(
+                f"{self._class} has no public method {name!r} to run as a job: its name must not "
+                "begin with `_`."
+            )
+        method = getattr(self._agent, name, None)
         if method is None:
             raise JobError(
                 f"{self._class} has no public method {name!r} to run as a job. Write "
-                f"`async def {name.lstrip('_')}(self, payload, ctx)` in the class."
+                f"`async def {name}(self, payload, ctx)` in the class."
             )
         if not inspect.iscoroutinefunction(method):
             raise JobError(
@@ -117,10 +122,15 @@ class JobHandlers:
     def _class(self) -> str:
         return type(self._agent).__name__
 
-    def _known(self) -> str:
-        if not self._others:
-            return 'For a method of the agent write its name alone: `enqueue("method")`.'
-        return f"Jobs of features: {', '.join(sorted(self._others))}."
+    def _missing(self, feature: str, job: str) -> str:
+        # Also read as the reason why a job is held, so it speaks of no call in particular.
+        brought = [name for name in sorted(self._others) if name.startswith(f"{feature}.")]
+        known = ", ".join(name.removeprefix(f"{feature}.") for name in brought) or "none"
+        return (
+            f"No feature of {self._class} has a job named '{feature}.{job}'. Jobs of {feature!r}: "
+            f"{known}. A method of the agent is enqueued with `agent.jobs.enqueue({job!r})`, in a "
+            f"feature `kit.agent.jobs.enqueue({job!r})`."
+        )
 
 
 def _adapted(what: str, method: Callable[..., Awaitable[Any]]) -> JobHandler:
