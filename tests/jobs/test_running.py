@@ -10,7 +10,7 @@ from tests.jobs.support import Hours, serving
 from thinkwell import Think
 from thinkwell.agent.agent import Agent
 from thinkwell.core.principal import Principal
-from thinkwell.core.serving import Asker
+from thinkwell.core.serving import ServedFor
 from thinkwell.core.serving import serving as calling
 from thinkwell.hooks.contexts import TurnContext
 from thinkwell.hooks.jobs import JobContext, RunAgain
@@ -137,7 +137,7 @@ async def test_a_job_and_its_turns_belong_to_whoever_asked_for_it(tmp_path: Path
     store, hours = tmp_path / "jobs.db", Hours()
     async with serving(Loyal, store=store, hours=hours) as stage:
         agent = await stage.agent(Loyal)
-        with calling("loyal/x", Asker(ANN, readonly=True)):
+        with calling("loyal/x", ServedFor(ANN, readonly=True)):
             job = await agent.jobs.enqueue("first", delay=60)
         assert (job.principal, job.read_only) == (ANN, True)
     hours.move(60)

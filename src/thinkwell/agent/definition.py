@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from thinkwell.agent.former_names import refuse_former
 from thinkwell.agent.rpc import rpc_methods
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
+from thinkwell.hooks.former_names import refuse_former
 from thinkwell.hooks.registry import ALIASES
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.hooks.seats import features_of

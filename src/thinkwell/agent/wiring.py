@@ -44,6 +44,7 @@ from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.deleting import mark_deleted
 from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
+from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
@@ -331,6 +332,7 @@ def _desk_of(agent: Agent, owner: Owner, shared: Shared) -> JobDesk:
         bus=shared.bus,
         new_due=shared.new_due_job,
         epoch=owner.epoch,
+        asking=asking_for,
     )
 
 

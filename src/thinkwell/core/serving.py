@@ -24,7 +24,7 @@ class Served(Protocol):
         ...
 
 
-class Asker(NamedTuple):
+class ServedFor(NamedTuple):
     """Somebody who asked for something that is done later, when they may have left."""
 
     principal: Principal | None

@@ -15,11 +15,11 @@ from contextlib import ExitStack, aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from thinkwell.agent.former_names import hint
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ToolDefinitionError
 from thinkwell.hooks.feature import Feature
+from thinkwell.hooks.former_names import hint
 from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress

@@ -14,7 +14,7 @@ from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, UserCodeError
-from thinkwell.core.serving import Asker, serving
+from thinkwell.core.serving import ServedFor, serving
 from thinkwell.core.signal import AbortController
 from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, is_cancelled, run_apart
 from thinkwell.core.user_code import call_user, log_fields
@@ -115,7 +115,7 @@ class Attempt:
             with (
                 controller.signal.future() as stop,
                 self._at_most(limits.job),
-                serving(job.agent_id, Asker(job.principal, job.read_only)),
+                serving(job.agent_id, ServedFor(job.principal, job.read_only)),
             ):
                 return await run_apart(
                     call_user(f"job {job.name}", self._handler, job.payload, context),

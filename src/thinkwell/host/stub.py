@@ -11,7 +11,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any
 
-from thinkwell.agent.former_names import hint
+from thinkwell.hooks.former_names import hint
 from thinkwell.host.client import AgentAddress, HostClient
 
 _ITERATOR_NAMES = ("AsyncIterator", "AsyncGenerator", "AsyncIterable")

@@ -36,7 +36,7 @@ Only for `Ended` may it return something to wait for: the slot is free when that
 """
 
 
-class Waiting(Protocol):
+class WaitingTurn(Protocol):
     """A running turn, as far as one that it waits for knows it."""
 
     active: bool
@@ -80,7 +80,7 @@ class TurnHandle:
         tools: Mapping[str, Tool] | None = None,
         depth: int = 0,
         crossed: bool = False,
-        awaited_in: Waiting | None = None,
+        awaited_in: WaitingTurn | None = None,
     ) -> None:
         self.record = record
         self.tools = tools or {}

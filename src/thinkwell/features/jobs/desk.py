@@ -56,8 +56,11 @@ class JobDesk:
         bus: EventBus,
         new_due: NewDue,
         epoch: int = 0,
+        asking: Callable[[str], Any] = lambda _agent_id: None,
     ) -> None:
         self.agent_id = agent_id
+        self.asking = asking
+        """For whom the agent's code works right now, if for anybody."""
         self.agent = agent
         """What the jobs run in."""
         self.reader = reader

@@ -23,7 +23,6 @@ from thinkwell.journal.jobs import (
     find_job,
     jobs_of_agent,
 )
-from thinkwell.turn.ask.authority import asking_for
 
 
 class Jobs:
@@ -55,7 +54,7 @@ class Jobs:
         Inside `async with storage.together():` it is enqueued with what the block writes.
         """
         now = self._desk.clock.now()
-        asker = asking_for(self._desk.agent_id)
+        asker = self._desk.asking(self._desk.agent_id)
         job = Job(
             agent_id=self._desk.agent_id,
             id=new_id(),

@@ -39,7 +39,7 @@ from thinkwell.session.draft import check_new_id, make_draft
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.opening import open_turn
 from thinkwell.turn.end.end_turn import SUPERSEDED, end_turn
-from thinkwell.turn.handle import Waiting
+from thinkwell.turn.handle import WaitingTurn
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import current_turn
 
@@ -331,7 +331,7 @@ def refuse_nested(call: str, agent_id: str) -> None:
     want that of the other.
     """
     chain: list[str] = []
-    turn: Waiting | None = current_turn.get()
+    turn: WaitingTurn | None = current_turn.get()
     while turn is not None and turn.active:
         chain.insert(0, turn.record.agent_id)
         if turn.record.agent_id == agent_id:
