@@ -12,7 +12,7 @@ from thinkwell import Think
 from thinkwell.agent.agent import Agent
 from thinkwell.core.limits import Limits
 from thinkwell.jobs import JobContext
-from thinkwell.testing import ScriptedModel
+from thinkwell.testing import ScriptedModel, pause, text
 
 
 class Counting(Agent):
@@ -105,10 +105,29 @@ async def test_a_turn_gets_through_while_two_thousand_jobs_are_due():
         before = finished(stage)
         assert (await agent.run("hello")).status == "completed"
         during = finished(stage) - before
+        assert during < 40  # jobs that had begun end beside it, few more begin
         assert (await other.run("hello")).status == "completed"
         assert finished(stage) < 1000  # both turns ended long before the jobs did
         assert during > 0  # and the jobs went on beside it
         await stage.until("job:finished", 2000)
+
+
+async def test_jobs_go_on_while_a_turn_waits_for_its_model():
+    gate = pause()
+
+    class Thoughtful(Chatty, name="thoughtful"):
+        model = ScriptedModel([[text("Well,"), gate]])
+
+    async with serving(Thoughtful) as stage:
+        agent = await stage.agent(Thoughtful)
+        turn = asyncio.create_task(agent.run("hello"))
+        await gate.reached()
+        await enqueue_later(agent, 50)
+        stage.hours.move(10)
+        await stage.until("job:finished", 50)
+        assert not turn.done()
+        gate.open()
+        assert (await turn).status == "completed"
 
 
 class Slow(Chatty):

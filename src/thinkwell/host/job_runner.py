@@ -37,6 +37,7 @@ from thinkwell.features.jobs.desk import JobDesk, facts_of
 from thinkwell.hooks.jobs import JobHandler
 from thinkwell.host.due_agents import DueAgents
 from thinkwell.host.job_attempt import Attempt, Tools, lease, report_end
+from thinkwell.host.right_of_way import RightOfWay
 from thinkwell.journal.boots import SOON
 from thinkwell.journal.jobs import (
     UNREADABLE,
@@ -125,6 +126,7 @@ class JobRunner:
         self._failing: dict[str, float] = {}  # agents that cannot run jobs, and the next pause
         self._warned: set[str] = set()
         self._suspect = asyncio.Lock()
+        self._right_of_way = RightOfWay(shared.crowd, shared.clock)
         self._news = asyncio.Event()
         self._stopping = False
 
@@ -296,6 +298,7 @@ class JobRunner:
         await self._places.acquire()  # first come, first served: agents take turns here
         leased = None
         try:
+            await self._right_of_way.give_way()
             if not self._stopping:
                 now = self._clock.now()
                 leased = await lease(awake.desk, job, boot=self._boot, now=now)

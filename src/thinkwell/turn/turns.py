@@ -425,7 +425,8 @@ class Turns:
         }
         self.parts.bus.emit("chat:turn:start", **facts)
         try:
-            outcome = await run_turn(turn)
+            with self.parts.crowd.one_runs():
+                outcome = await run_turn(turn)
         except Exception as error:  # noqa: BLE001 - the queue goes on, and nobody waits for ever
             await end_broken(self.parts, handle, error)
             return

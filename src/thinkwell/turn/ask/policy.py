@@ -9,7 +9,8 @@ they overlap another turn. `Crowd` counts what each client waits for, over all a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -106,6 +107,8 @@ class Crowd:
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         self._waiting: Counter[str] = Counter()
+        self.running = 0
+        """Turns that run now, over all agents, whoever asked for them."""
 
     def has_room(self, payer: str | None, line: int) -> bool:
         """Whether one more turn may be asked for; `line` is how many its agent has already."""
@@ -115,6 +118,15 @@ class Crowd:
         if payer is None or limits.waiting_turns is None:
             return True
         return self._waiting[payer] < limits.waiting_turns
+
+    @contextmanager
+    def one_runs(self) -> Generator[None]:
+        """Around a turn that runs."""
+        self.running += 1
+        try:
+            yield
+        finally:
+            self.running -= 1
 
     def enter(self, payer: str | None) -> None:
         """One more waits."""
