@@ -69,7 +69,8 @@ class HistoryView:
 
     async def reset(self) -> None:
         """Forget the conversation. Raises `TurnActiveError` while a turn runs or waits."""
-        self._refuse_busy("reset")
+        if self._turns.busy:
+            raise TurnActiveError("history.reset")
         await self._turns.clear()
 
     async def restore(self, messages: Sequence[ModelMessage]) -> None:
@@ -77,21 +78,13 @@ class HistoryView:
 
         Raises `TurnActiveError` while a turn runs or waits.
         """
-        self._refuse_busy("restore")
-        made = _ui_messages(messages)
-        parts = self._turns.parts
+        made, session = _ui_messages(messages), self._turns.parts.session
 
         async def replace(tx: Transaction) -> None:
-            await parts.session.clear(tx)
-            await parts.session.add(tx, made, None)
+            await session.clear(tx)
+            await session.add(tx, made, None)
 
-        await parts.commits.run(parts.owner, replace)
-        await parts.audience.send_transcript()
-        self._turns.changed()
-
-    def _refuse_busy(self, call: str) -> None:
-        if self._turns.busy:
-            raise TurnActiveError(f"history.{call}")
+        await self._turns.change_idle(replace, "history.restore")
 
 
 def _borders_step(body: str) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from thinkwell.core.authority import Action, Subject
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import MessageTooLargeError, TurnActiveError, TurnError
+from thinkwell.core.errors import MessageTooLargeError, TurnError
 from thinkwell.core.limits import payer_of
 from thinkwell.hooks.feature import Client, JobOptions
 from thinkwell.journal.jobs import Job
@@ -22,7 +22,7 @@ from thinkwell.journal.ledger import call_times
 from thinkwell.journal.storage import Storage
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import TailEvent
-from thinkwell.journal.turns import Trigger, TurnRecord, turns_of_message, unsettled_turns
+from thinkwell.journal.turns import Trigger, TurnRecord, turns_of_message
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.models.resolve import ModelPool
@@ -170,17 +170,13 @@ class AgentKit:
 
     async def rearrange(self, *changes: Change, call: str) -> None:
         """Change the message tree while nothing runs."""
-        parts = self._chat.parts
+        session = self._chat.parts.session
 
-        async def write(tx: Transaction) -> None:
-            if await unsettled_turns(tx, parts.owner.agent_id):
-                raise TurnActiveError(call)
-            for change in changes:
-                await carry_out(tx, parts.session, change)
+        async def change(tx: Transaction) -> None:
+            for each in changes:
+                await carry_out(tx, session, each)
 
-        await parts.commits.run(parts.owner, write)
-        await parts.audience.send_transcript()
-        self._chat.changed()
+        await self._chat.change_idle(change, call)
 
     # Jobs
 
@@ -206,7 +202,7 @@ class AgentKit:
             went_on = await go_on(turns, copy, asked, asker)
             if went_on.handle is None:
                 return None
-            return _submission(Admission(went_on.handle.record, accepted=True))
+            return Submission.of(went_on.handle.record)
         policy = read_policy(turns.parts.agent.message_concurrency)
         accepted = await accept_chat(turns, policy, asked, asker)
         if accepted is None:
@@ -272,7 +268,4 @@ def _copied_answer(asked: ChatRequest) -> UIMessage | None:
 
 
 def _submission(admission: Admission) -> Submission:
-    record = admission.record
-    return Submission(
-        request_id=record.request_id, status=record.status, accepted=admission.accepted
-    )
+    return Submission.of(admission.record, accepted=admission.accepted)

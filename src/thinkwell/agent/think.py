@@ -167,17 +167,16 @@ class Think(Parity, Lifecycle, Registration, Agent):
             metadata=metadata,
         )
         admission, _ = await self._turns.ask(request)
-        return Submission(
-            request_id=admission.record.request_id,
-            status=admission.record.status,
-            accepted=admission.accepted,
-        )
+        return Submission.of(admission.record, accepted=admission.accepted)
 
     async def stream(self, input: MessageInput) -> AsyncIterator[Chunk]:
         """Run a turn and yield its chunks as they become durable. Leaving the loop stops it.
 
-        A turn that fails or is stopped ends with an `error` or `abort` chunk.
+        A turn that fails or is stopped ends with an `error` or `abort` chunk. Nothing to answer is
+        no turn, and no chunk, as `run` skips it.
         """
+        if is_empty(input):
+            return
         refuse_nested("stream", self._turns.parts.owner.agent_id)
         request = TurnRequest(trigger="programmatic", messages=as_messages(input))
         _, handle = await self._turns.ask(request, awaited=True)
@@ -193,7 +192,7 @@ class Think(Parity, Lifecycle, Registration, Agent):
         """Say something while a turn runs: it stops at its next step, and this is answered next."""
         request = TurnRequest(trigger="submission", messages=as_messages(text), steer=True)
         admission, _ = await self._turns.ask(request)
-        return Submission(request_id=admission.record.request_id, status="accepted", accepted=True)
+        return Submission.of(admission.record, accepted=admission.accepted)
 
     async def cancel_chat(self, request_id: str | None = None, reason: str = "cancelled") -> bool:
         """Stop a turn that runs or waits; without an id, the one that runs. False if none did."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from thinkwell.journal.turns import TurnStatus
+from thinkwell.journal.turns import TurnRecord, TurnStatus
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,3 +16,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """How it stands now."""
     accepted: bool
     """False if it had been submitted before."""
+
+    @classmethod
+    def of(cls, record: TurnRecord, *, accepted: bool = True) -> Submission:
+        """What to say about a turn."""
+        return cls(request_id=record.request_id, status=record.status, accepted=accepted)

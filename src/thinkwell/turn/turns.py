@@ -19,6 +19,7 @@ from thinkwell.core import json
 from thinkwell.core.errors import (
     HostClosedError,
     StoreUnavailableError,
+    TurnActiveError,
     TurnChainError,
     TurnNotFoundError,
 )
@@ -26,6 +27,7 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
+from thinkwell.journal.asked import Work
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.tail import Chunks, Ended, EndedTurn, TailEvent, Updated, read_tail
@@ -38,6 +40,7 @@ from thinkwell.journal.turns import (
     unsettled_turns,
 )
 from thinkwell.messages.chunks import Chunk
+from thinkwell.store.base import Transaction
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import Admission, TurnRequest, admit, is_inside_turn
 from thinkwell.turn.ask.answers import Answer, announce_answer, apply_answer, waits_for_outside
@@ -328,6 +331,23 @@ class Turns:
         """Forget the conversation (spec/01 §8.3)."""
         await self.reset(forget=True)
         self.parts.audience.cleared(but)
+        self.changed()
+
+    async def change_idle(self, change: Work[None], call: str) -> None:
+        """Change the message tree, if nothing runs or waits; then every client shows it anew.
+
+        That is looked up in the transaction itself: a turn that is accepted meanwhile comes before
+        it, and `TurnActiveError` names `call`, or after it.
+        """
+        parts = self.parts
+
+        async def write(tx: Transaction) -> None:
+            if await unsettled_turns(tx, parts.owner.agent_id):
+                raise TurnActiveError(call)
+            await change(tx)
+
+        await parts.commits.run(parts.owner, write)
+        await parts.audience.send_transcript()
         self.changed()
 
     async def reset(self, *, forget: bool = False) -> None:
