@@ -31,7 +31,7 @@ from thinkwell.journal.turns import TurnRecord
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.changes import Change
 from thinkwell.session.session import Session
-from thinkwell.tools.tool import Tool
+from thinkwell.tools.tool import Tool, bind_tools
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest
 
@@ -261,19 +261,25 @@ class Feature:
         """The agent wakes. Called before `on_start`: read stored values here."""
 
     def tools(self, turn: HookContext) -> Mapping[str, Tool | Callable[..., Any]]:  # noqa: ARG002 - for overriding methods
-        """Tools to offer in this turn, by name. Called once per attempt; must not block."""
-        return {}
+        """Tools to offer in this turn, by name: the methods with `@tool`, if it is not overridden.
+
+        Called once per attempt; must not block.
+        """
+        return bind_tools(self)
 
     def prompt(self, turn: HookContext) -> str | None:  # noqa: ARG002
         """Its lines in the part of the system prompt that says what the agent can do."""
         return None
 
     def hooks(self) -> Mapping[str, Callable[..., Any]]:
-        """Hooks by event, called after the class's own. Asked once, before `on_boot`."""
+        """Hooks by event, called after the class's own. Asked once, before `on_boot`.
+
+        Methods with `@hook`, or with the name of an event, are called without being listed.
+        """
         return {}
 
     def calls(self) -> Mapping[str, Callable[..., Any]]:
-        """What clients may call, by the name they use. `@rpc` on a method says how."""
+        """What clients may call, by the name they use, beside the methods with `@rpc`."""
         return {}
 
     def routes(self) -> Sequence[Route]:

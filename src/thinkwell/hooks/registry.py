@@ -145,6 +145,11 @@ def hook(event: str, *, timeout: float | None = None) -> Callable[[F], F]:
     return mark
 
 
+def hook_mark(function: Any) -> tuple[str, float | None] | None:
+    """The event and the time limit that `@hook` left on a function."""
+    return getattr(function, _MARK, None)
+
+
 def _decorated(owner: object) -> list[tuple[Callable[..., Any], str, float | None]]:
     members: dict[str, Any] = {}
     for base in reversed(type(owner).__mro__):

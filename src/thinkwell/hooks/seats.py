@@ -20,6 +20,7 @@ from thinkwell.core.errors import AgentDefinitionError, FeatureError, ToolDefini
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import CLOSING, TaskOwner, run_apart
 from thinkwell.core.user_code import call_user, contained
+from thinkwell.hooks.brought import check_jobs, checked, listed, marks_of
 from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.feature import Feature, Kit, Unwoken, Without
 from thinkwell.hooks.jobs import JobHandlers
@@ -42,7 +43,7 @@ def features_of(cls: type, shared: Sequence[Feature] = ()) -> tuple[Feature, ...
     """
     found: dict[str, tuple[Feature, str]] = {}
     for base in reversed(cls.__mro__):
-        for feature in vars(base).get("features", ()):
+        for feature in listed(vars(base).get("features", ()), f"{base.__name__}.features"):
             if isinstance(feature, Without):
                 _leave_out(found, feature, f"{base.__name__}.features")
                 continue
@@ -79,6 +80,12 @@ def _check(value: Any, where: str, cls: type, base: type | None) -> None:
             f"{where} has the class {value.__name__}. Write `{value.__name__}()`: a feature is an "
             "object."
         )
+    if isinstance(value, Without):
+        names = ", ".join(map(repr, value.names))
+        raise AgentDefinitionError(
+            f"{where} has Without({names}). What a class does not want it leaves out itself: write "
+            f"`features = [Without({names})]` on the class."
+        )
     if not isinstance(value, Feature):
         raise AgentDefinitionError(f"{where} has {value!r}, which is no Feature.")
     name = getattr(value, "name", None)
@@ -88,11 +95,12 @@ def _check(value: Any, where: str, cls: type, base: type | None) -> None:
             f'{kind} in {where} needs a `name` to be found by, for example `name = "notes"`; '
             f"{name!r} is none."
         )
+    marks_of(type(value))  # refuses what would mean nothing
     member = _member(cls, name, base) if value.namespace else None
     if member is not None:
         raise AgentDefinitionError(
-            f"The feature {kind} in {where} is named {name!r} and would hide {member}. Give it "
-            f"another `name`, or leave it out: `features = [Without({name!r})]`."
+            f"The feature {kind} in {where} is named {name!r} and would hide {member}. Give one "
+            "of them another name."
         )
 
 
@@ -116,7 +124,9 @@ def page_settings(
     told: dict[str, dict[str, Any]] = {}
     for agent_class, cls in classes.items():
         for feature in features_of(cls, shared):
-            for name, value in feature.page(cls).items():
+            with _named(feature, "page"):
+                page = checked("page", feature.page(cls))
+            for name, value in page.items():
                 told.setdefault(name, {})[agent_class] = value
     return told
 
@@ -167,7 +177,9 @@ class Seats:
             if feature.namespace:
                 setattr(agent, feature.name, feature)
             self._features.append(feature)
-        self._with_tools = self._overriding("tools")
+        self._with_tools = [
+            f for f in self._features if _overrides(f, "tools") or marks_of(type(f)).tools
+        ]
         self._with_prompt = self._overriding("prompt")
         self._greeting = self._overriding("greet")
         self.calls: Mapping[str, Callable[..., Any]] = {}
@@ -180,27 +192,41 @@ class Seats:
     ) -> None:
         """Ask for hooks, calls, routes and jobs; `taken` are the calls the class has itself."""
         if registry is not None:
-            for feature, hooks in self._ask("hooks"):
+            brought = {feature.name: hooks for feature, hooks in self._ask("hooks")}
+            for feature in self._features:
                 with _named(feature, "hooks"):
-                    for event, call in hooks.items():
-                        name = f"{feature.name}.{event}"
-                        self._disposers.append(registry.add(event, call, name=name))
+                    self._add_hooks(registry, feature, brought.get(feature.name, {}))
         self.calls = self._gather_calls(taken)
         self.routes = tuple(self._gather_routes(chats=registry is not None))
         for feature, jobs in self._ask("jobs"):
+            with _named(feature, "jobs"):
+                check_jobs(jobs)
             handlers.add(feature.name, jobs)
+
+    def _add_hooks(
+        self, registry: HookRegistry, feature: Feature, named: Mapping[str, Callable[..., Any]]
+    ) -> None:
+        for event, call in named.items():
+            added = registry.add(event, call, name=f"{feature.name}.{event}")
+            self._disposers.append(added)
+        for attribute, event, timeout in marks_of(type(feature)).hooks:
+            call = getattr(feature, attribute)
+            if call not in named.values():
+                name = f"{feature.name}.{attribute}"
+                self._disposers.append(registry.add(event, call, name=name, timeout=timeout))
 
     def _gather_calls(self, taken: Mapping[str, Any]) -> dict[str, Callable[..., Any]]:
         calls: dict[str, Callable[..., Any]] = {}
         owners = dict.fromkeys(taken, type(self._agent).__name__)
-        for feature, brought in self._ask("calls"):
-            for name, call in brought.items():
+        brought = {feature.name: named for feature, named in self._ask("calls")}
+        for feature in self._features:
+            for name, call, owner in _calls_of(feature, brought.get(feature.name, {})):
                 if name in owners:
                     raise AgentDefinitionError(
-                        f"Clients that call {name!r} would mean both {owners[name]} and "
-                        f"{_title(feature)}. Rename one of the calls."
+                        f"Clients that call {name!r} would mean both {owners[name]} and {owner}. "
+                        "Rename one of the calls."
                     )
-                owners[name], calls[name] = _title(feature), call
+                owners[name], calls[name] = owner, call
         return calls
 
     def _gather_routes(self, *, chats: bool) -> Iterator[OwnedRoute]:
@@ -218,7 +244,7 @@ class Seats:
         brought: list[tuple[Feature, Any]] = []
         for feature in self._overriding(method):
             with _named(feature, method):
-                brought.append((feature, getattr(feature, method)()))
+                brought.append((feature, checked(method, getattr(feature, method)())))
         return brought
 
     async def boot(self) -> None:
@@ -234,7 +260,8 @@ class Seats:
         offered: dict[str, Offered] = {}
         for feature in self._with_tools:
             with _named(feature, "tools"):
-                brought = {n: _as_named(n, value) for n, value in feature.tools(turn).items()}
+                given = checked("tools", feature.tools(turn))
+                brought = {n: _as_named(n, value) for n, value in given.items()}
             for name, tool in brought.items():
                 if name in offered:
                     raise ToolDefinitionError(
@@ -267,7 +294,7 @@ class Seats:
         lines: list[str] = []
         for feature in self._with_prompt:
             with _named(feature, "prompt"):
-                text = feature.prompt(turn)
+                text = checked("prompt", feature.prompt(turn))
                 lines += [text] if text else []
         return lines
 
@@ -288,7 +315,7 @@ class Seats:
         for feature in self._greeting:
             try:
                 with contained(f"{feature.name}.greet"):
-                    frames += feature.greet(connection)
+                    frames += checked("greet", feature.greet(connection))
             except Exception as error:  # noqa: BLE001 - logged there
                 _report(feature, "greet", error)
         return frames
@@ -328,8 +355,19 @@ class Seats:
         return True
 
     def _overriding(self, method: str) -> list[Feature]:
-        default = getattr(Feature, method)
-        return [f for f in self._features if getattr(type(f), method) is not default]
+        return [feature for feature in self._features if _overrides(feature, method)]
+
+
+def _calls_of(
+    feature: Feature, named: Mapping[str, Callable[..., Any]]
+) -> Iterator[tuple[str, Callable[..., Any], str]]:
+    """What clients may call, and whose it is; a marked method that is listed has that name only."""
+    for name, call in named.items():
+        yield name, call, _title(feature)
+    for name, attribute in marks_of(type(feature)).calls.items():
+        call = getattr(feature, attribute)
+        if call not in named.values():
+            yield name, call, f"`{attribute}` of {_title(feature)}"
 
 
 def _refuse_hidden(new: OwnedRoute, before: Sequence[OwnedRoute], *, chats: bool) -> None:
@@ -348,6 +386,10 @@ def _refuse_hidden(new: OwnedRoute, before: Sequence[OwnedRoute], *, chats: bool
                 f"{other.route.path!r} of the feature {other.owner!r} comes first. Give the route "
                 f"another path, or {'list it first' if other.owner == new.owner else way_out}."
             )
+
+
+def _overrides(feature: Feature, method: str) -> bool:
+    return getattr(type(feature), method) is not getattr(Feature, method)
 
 
 def _as_named(name: str, value: Any) -> Tool:

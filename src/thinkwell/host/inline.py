@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ToolDefinitionError
+from thinkwell.hooks.brought import listed
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.former_names import hint
 from thinkwell.hooks.plugins import Cleanup, use
@@ -61,7 +62,7 @@ def create_agent(
         "max_steps": max_steps,
         "on_max_steps": on_max_steps,
         "tool_execution": tool_execution,
-        "features": tuple(features),
+        "features": listed(features, "features"),
         **settings,
     }
     instance = Instance(type("InlineAgent", (Think,), chosen), name, tools=_by_name(tools))

@@ -14,6 +14,8 @@ from typing import Any
 from thinkwell.hooks.former_names import hint
 from thinkwell.host.client import AgentAddress, HostClient
 
+_BLOCK = "storage.together"
+"""What every agent has in a namespace and is no async method."""
 _ITERATOR_NAMES = ("AsyncIterator", "AsyncGenerator", "AsyncIterable")
 
 
@@ -83,7 +85,14 @@ class NamespaceStub:
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("_"):
             raise AttributeError(method)
-        return self._call(f"{self._name}.{method}")
+        path = f"{self._name}.{method}"
+        if path == _BLOCK:
+            raise AttributeError(
+                f"`{path}()` does not work from outside an agent: a block is one piece of code. "
+                f"Put `async with self.{path}(): ...` into an async method of the agent and call "
+                "that."
+            )
+        return self._call(path)
 
 
 def namespaces_of(cls: type) -> set[str]:

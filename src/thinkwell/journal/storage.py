@@ -79,9 +79,9 @@ class Storage:
 
 
 def _checked(key: str, value: Any) -> str:
-    if not 1 <= len(key) <= LONGEST_KEY:
-        raise ValueError(f"A key has 1 to {LONGEST_KEY} characters; {key[:40]!r} does not.")
-    text = json.dumps(json.to_jsonable(value))
+    if not isinstance(key, str) or not 1 <= len(key) <= LONGEST_KEY:  # pyright: ignore[reportUnnecessaryIsInstance] - a user's
+        raise ValueError(f"A key has 1 to {LONGEST_KEY} characters; {key!r:.40} does not.")
+    text = json.dumps(json.to_storable(value))
     if len(text) > LARGEST_VALUE:
         raise ValueError(
             f"The value under {key!r} has {len(text)} bytes as JSON; at most {LARGEST_VALUE} fit. "

@@ -18,6 +18,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.core.limits import Limits
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
+from thinkwell.hooks.brought import listed
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.host.stub import AgentStub
@@ -111,7 +112,7 @@ class App:
         self.limits = limits
         self.events = EventBus()
         """What happens inside, for whoever subscribes; also before the start."""
-        self.features = tuple(features)
+        self.features: Sequence[Feature] = listed(features, "App(features=...)")
         self._names = _names_of(self.agents)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
@@ -205,32 +206,39 @@ class App:
             )
         return self._client
 
-    def agent(self, cls: type[AgentT], name: str = "default") -> AgentT:
-        """A stub of one agent: its public async methods can be called, the rest stays inside."""
-        address = AgentAddress(self._name_of(cls), name)
-        names = [feature.name for feature in features_of(cls, self.features)]
-        stub = AgentStub(cls, address, lambda: self.client, features=names)
-        return cast("AgentT", stub)
+    @overload
+    def agent(self, cls: type[AgentT], name: str = "default") -> AgentT: ...
+    @overload
+    def agent(self, cls: str, name: str = "default") -> Any: ...
+    def agent(self, cls: type | str, name: str = "default") -> Any:
+        """A stub of one agent: its public async methods can be called, the rest stays inside.
 
-    async def delete(self, cls: type[Agent], name: str = "default") -> bool:
+        `cls` is its class, or the name of that in URLs.
+        """
+        served, class_name = self._served(cls)
+        names = [feature.name for feature in features_of(served, self.features)]
+        address = AgentAddress(class_name, name)
+        return AgentStub(served, address, lambda: self.client, features=names)
+
+    async def delete(self, cls: type[Agent] | str, name: str = "default") -> bool:
         """Delete an agent for good: its conversation, state, jobs and stored values.
 
         What runs is stopped and who is connected is sent away. False if nothing was stored.
         """
-        address = AgentAddress(self._name_of(cls), name)
+        address = AgentAddress(self._served(cls)[1], name)
         if self._host is None:
             raise HostClosedError("The app is not running. Use `async with app:` or serve it.")
         return await self._host.delete(address)
 
-    def _name_of(self, cls: type) -> str:
-        class_name = self._names.get(cls)
-        if class_name is None:
-            known = ", ".join(known.__name__ for known in self._names)
-            raise ConfigurationError(
-                f"This app does not serve {cls.__name__}; it serves {known}. "
-                f"Write `App(agents=[..., {cls.__name__}])`."
-            )
-        return class_name
+    def _served(self, cls: type | str) -> tuple[type, str]:
+        """A class and its name in URLs, by either of them."""
+        for known, class_name in self._names.items():
+            if cls in (known, class_name):
+                return known, class_name
+        title = cls.__name__ if isinstance(cls, type) else repr(cls)
+        serves = ", ".join(f"{each.__name__} ({name!r})" for each, name in self._names.items())
+        add = f" Write `App(agents=[..., {title}])`." if isinstance(cls, type) else ""
+        raise ConfigurationError(f"This app does not serve {title}; it serves {serves}.{add}")
 
     async def revoke(self, principal_id: str) -> None:
         """Ask `auth` again about every open socket and stream of a principal.

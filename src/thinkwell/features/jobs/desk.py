@@ -199,7 +199,7 @@ def _same_name(known: Job, job: Job) -> Job:
 
 def checked_json(value: Any) -> Any:
     """As JSON data. Raises `ValueError` for what a row cannot hold."""
-    plain = json.to_jsonable(value)
+    plain = json.to_storable(value)
     size = len(json.dump_bytes(plain))
     if size > LARGEST:
         raise ValueError(f"it has {size:,} bytes, and a row of a job holds {LARGEST:,}")
