@@ -177,6 +177,10 @@ async def insert_turn(tx: Transaction, record: TurnRecord) -> None:
             "message_ids": json.dumps(record.message_ids) if record.message_ids else None,
             "principal": None if record.principal is None else json.dumps(record.principal),
             "created_at": record.created_at,
+            "attempt": record.attempt,
+            "incident": json.dumps(record.incident) if record.attempt else None,
+            "journal_start": record.journal_start,
+            "started_at": record.started_at,
         },
     )
     class_name, _, _ = record.agent_id.partition("/")
@@ -252,11 +256,8 @@ async def has_work(reader: Reader, agent_id: str) -> bool:
     return await reader.fetch_one("agent_with_work", {"agent": agent_id}) is not None
 
 
-async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: int) -> TurnRecord:
-    """One more attempt begins: mark the row running, note where its journal starts.
-
-    Raises `TurnGoneError` if the turn has ended; the caller's transaction must not commit then.
-    """
+async def mark_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: int) -> TurnRecord:
+    """One more attempt begins in the journal; the row as it has to be then."""
     attempt = record.attempt + 1
     marker = await tx.fetch_one(
         "mark_journal",
@@ -271,21 +272,6 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
     if marker is None:
         raise RuntimeError("the store returned no position for a journal row")
     start = record.journal_start if record.journal_start is not None else marker["pos"]
-    changed = await tx.execute(
-        "start_attempt",
-        {
-            "agent": record.agent_id,
-            "id": record.request_id,
-            "attempt": attempt,
-            "incident": json.dumps(record.incident),
-            "message_id": record.message_id,
-            "options": _options(record),
-            "journal_start": start,
-            "started_at": record.started_at or now,
-        },
-    )
-    if changed == 0:
-        raise TurnGoneError(record.request_id)
     return msgspec.structs.replace(
         record,
         status="running",
@@ -293,6 +279,30 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
         journal_start=start,
         started_at=record.started_at or now,
     )
+
+
+async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: int) -> TurnRecord:
+    """One more attempt begins: mark the row running, note where its journal starts.
+
+    Raises `TurnGoneError` if the turn has ended; the caller's transaction must not commit then.
+    """
+    running = await mark_attempt(tx, record, now=now, seq=seq)
+    changed = await tx.execute(
+        "start_attempt",
+        {
+            "agent": running.agent_id,
+            "id": running.request_id,
+            "attempt": running.attempt,
+            "incident": json.dumps(running.incident),
+            "message_id": running.message_id,
+            "options": _options(running),
+            "journal_start": running.journal_start,
+            "started_at": running.started_at,
+        },
+    )
+    if changed == 0:
+        raise TurnGoneError(record.request_id)
+    return running
 
 
 def attempt_body(attempt: int, now: float) -> str:

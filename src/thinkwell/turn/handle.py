@@ -13,12 +13,15 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+import msgspec
+
 from thinkwell.core.clock import Clock
 from thinkwell.core.signal import AbortController, Disposer
 from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent
 from thinkwell.journal.turn_log import LogEvent, TurnLog, replied
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
+from thinkwell.session.rows import Appended
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.end.ending import TurnOutcome, TurnResult
 
@@ -52,6 +55,17 @@ class WaitingTurn(Protocol):
         ...
 
 
+class Start(msgspec.Struct, frozen=True):
+    """What the transaction in which a turn started has written."""
+
+    record: TurnRecord
+    """Its row."""
+    written: Sequence[Appended] = ()
+    """What it added to the tree."""
+    newest: int = 0
+    """The newest message then: later ones were added while the turn ran."""
+
+
 class TurnHandle:
     """One turn, from its acceptance to its result."""
 
@@ -69,6 +83,7 @@ class TurnHandle:
         "input_function",
         "outcome",
         "record",
+        "start",
         "tools",
     )
 
@@ -81,8 +96,11 @@ class TurnHandle:
         depth: int = 0,
         crossed: bool = False,
         awaited_in: WaitingTurn | None = None,
+        start: Start | None = None,
     ) -> None:
         self.record = record
+        self.start = start
+        """There if it has started in the transaction that accepted it."""
         self.tools = tools or {}
         """Tools of this turn only; they live as long as their caller."""
         self.depth = depth
@@ -115,6 +133,11 @@ class TurnHandle:
         if self.due is None:
             self.due = clock.monotonic() + self.record.not_before - clock.now()
         return self.due - clock.monotonic()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether an attempt is stored: nobody may go ahead of it then."""
+        return self.record.attempt > 0 or self.start is not None
 
     # Its tail
 

@@ -137,36 +137,45 @@ class Turns:
 
         awaited_in = current_turn.get() if awaited else None
 
-        def make(record: TurnRecord) -> TurnHandle:
+        def make(admission: Admission) -> TurnHandle:
             return TurnHandle(
-                record,
+                admission.record,
                 input_function,
                 tools=tools,
                 depth=depth,
-                crossed=crossed(),
+                # One that has started was judged before: now the path ends with its own question.
+                crossed=admission.start is None and crossed(),
+                start=admission.start,
                 awaited_in=awaited_in,
             )
 
-        return await run_to_the_end(self._accept(request, make, origin, signal))
+        async def accept() -> tuple[Admission, TurnHandle | None]:
+            with self.line.entering():
+                admission = await admit(self.parts, request, self.line.generation, crossed=crossed)
+                if not admission.accepted:
+                    return admission, None
+                handle = make(admission)
+                await self._enter(handle, request.supersedes, origin, signal)
+                return admission, handle
 
-    async def _accept(
+        return await run_to_the_end(accept())
+
+    async def _enter(
         self,
-        request: TurnRequest,
-        make: Callable[[TurnRecord], TurnHandle],
+        handle: TurnHandle,
+        supersedes: Sequence[TurnRecord],
         origin: str | None,
         signal: AbortSignal | None,
-    ) -> tuple[Admission, TurnHandle | None]:
-        admission = await admit(self.parts, request, self.line.generation)
-        if not admission.accepted:
-            return admission, None
-        handle = make(admission.record)
+    ) -> None:
+        """An accepted turn takes its place in the line."""
         if signal is not None:
             stop = signal.add_listener(lambda reason: self._cancel_soon(handle, reason))
             handle.follow(lambda event: stop() if isinstance(event, Ended) else None)
-        await self._leave_line(request.supersedes)
+        if handle.start is not None:
+            self.parts.session.remember(handle.start.written)
+        await self._leave_line(supersedes)
         await self._line_up(handle, origin)
         crash_here("c1")
-        return admission, handle
 
     async def _line_up(self, handle: TurnHandle, origin: str | None) -> None:
         handle.crossed |= self.busy
@@ -202,7 +211,8 @@ class Turns:
 
     async def answer(self, answer: Answer, *, origin: str | None = None) -> bool:
         """Apply a tool result or a decision from outside. False if nothing waited for it."""
-        return await run_to_the_end(self._answer(answer, origin))
+        with self.line.entering():
+            return await run_to_the_end(self._answer(answer, origin))
 
     async def _answer(self, answer: Answer, origin: str | None) -> bool:
         answered = await apply_answer(self.parts, lambda: self.running, answer)
@@ -365,8 +375,9 @@ class Turns:
     async def _next_generation(self, forget: Together | None) -> list[TurnHandle]:
         """Stores the new generation and stops what is of an older one."""
         running = None if self.running is None else self.running.log
-        generation = await next_generation(self.parts, running, forget=forget)
-        self.line.generation = max(self.line.generation, generation)
+        with self.line.entering():
+            generation = await next_generation(self.parts, running, forget=forget)
+            self.line.generation = max(self.line.generation, generation)
         stale = [t for t in self.line.handles() if t.record.generation < generation]
         for handle in stale:
             self._abort(handle, "cleared")

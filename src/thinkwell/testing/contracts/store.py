@@ -284,10 +284,10 @@ def _session(number: int) -> dict[str, Any]:
 async def _insert_turns(store: Store, *ids: str) -> None:
     empty = dict.fromkeys(
         ("input", "options", "body", "client_tools", "message_id", "idempotency_key", "metadata",
-         "message_ids", "principal")
+         "message_ids", "principal", "incident", "journal_start", "started_at")
     )  # fmt: skip
     fixed = {"agent": "a", "trigger": "programmatic", "status": "accepted", "created_at": 1.0}
     async with store.transaction() as tx:
         for turn_id in ids:
-            numbers = {"generation": 0, "continuation": 0}
+            numbers = {"generation": 0, "continuation": 0, "attempt": 0}
             await tx.execute("insert_turn", {**empty, **fixed, **numbers, "id": turn_id})

@@ -10,7 +10,7 @@ unless it names a stored question to edit or to answer again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
@@ -37,9 +37,9 @@ from thinkwell.messages.sanitize import keep_user_parts, strip_reserved_metadata
 from thinkwell.messages.validate import check_message
 from thinkwell.session.draft import check_new_id, make_draft
 from thinkwell.store.base import Transaction
-from thinkwell.turn.ask.opening import open_turn
+from thinkwell.turn.ask.opening import open_and_start, open_turn
 from thinkwell.turn.end.end_turn import SUPERSEDED, end_turn
-from thinkwell.turn.handle import WaitingTurn
+from thinkwell.turn.handle import Start, WaitingTurn
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import current_turn
 
@@ -87,20 +87,35 @@ class Admission(msgspec.Struct, frozen=True):
 
     record: TurnRecord
     accepted: bool
+    start: Start | None = None
+    """There if it found the slot free and has started in the same transaction."""
 
 
-async def admit(parts: Parts, request: TurnRequest, generation: int) -> Admission:
-    """Accept a turn. Raises `SubmissionConflictError` if id and key name different turns."""
-    return await parts.commits.run(parts.owner, lambda tx: _accept(tx, parts, request, generation))
+async def admit(
+    parts: Parts, request: TurnRequest, generation: int, *, crossed: Callable[[], bool] = bool
+) -> Admission:
+    """Accept a turn. Raises `SubmissionConflictError` if id and key name different turns.
+
+    `crossed`: whoever asks may show something else than what is stored.
+    """
+    return await parts.commits.run(
+        parts.owner, lambda tx: _accept(tx, parts, request, generation, crossed=crossed)
+    )
 
 
 async def _accept(
-    tx: Transaction, parts: Parts, request: TurnRequest, generation: int
+    tx: Transaction,
+    parts: Parts,
+    request: TurnRequest,
+    generation: int,
+    *,
+    crossed: Callable[[], bool],
 ) -> Admission:
+    alone = parts.line.is_free()  # then no turn is unsettled: that need not be asked for
     known = await _find_known(tx, parts.owner.agent_id, request)
     if known is not None:
         return Admission(known, accepted=False)
-    waiting = await unsettled_turns(tx, parts.owner.agent_id) if _looks_up(request) else []
+    waiting = () if alone else await _unsettled(tx, parts, request)
     if generation == 0 and request.unknown is not None:  # else copies of what was deleted count not
         _refuse_flood(request, len(request.messages) - sum(len(turn.input) + 1 for turn in waiting))
     found = await _sort_out(tx, parts, request, waiting)
@@ -113,7 +128,7 @@ async def _accept(
     if again is not None:
         fresh, branch_from = (*fresh, *again.messages), again.parent_id
     messages = inherited + fresh
-    new_ids = {message["id"] for message in messages}
+    own = branch_from in {message["id"] for message in messages}
     asked = TurnRecord(
         agent_id=parts.owner.agent_id,
         request_id=request.request_id or new_id(),
@@ -122,7 +137,7 @@ async def _accept(
         generation=generation,
         input=messages,
         input_digest=_digest(request),
-        branch_from=None if branch_from in new_ids else branch_from,
+        branch_from=None if own else branch_from,
         function_input=request.function_input,
         not_before=request.not_before,
         steer=request.steer,
@@ -136,9 +151,28 @@ async def _accept(
         principal=request.principal,
         read_only=request.read_only,
     )
-    record = await open_turn(tx, parts, asked)
+    return await _open(tx, parts, asked, starts=alone and not crossed())
+
+
+async def _open(tx: Transaction, parts: Parts, asked: TurnRecord, *, starts: bool) -> Admission:
+    if starts and _may_start(parts, asked):
+        record, start = await open_and_start(tx, parts, asked)
+    else:
+        record, start = await open_turn(tx, parts, asked), None
     crash_here("c0")
-    return Admission(record, accepted=True)
+    return Admission(record, accepted=True, start=start)
+
+
+def _may_start(parts: Parts, asked: TurnRecord) -> bool:
+    """Whether a turn that finds the slot free starts in the transaction that accepts it.
+
+    A client's question below the head: neither a hook nor a function has a say before it starts. A
+    submission may still be withdrawn without a trace, so it starts when it has its slot.
+    """
+    below_the_head = asked.branch_from is None and bool(asked.input)
+    waits = asked.not_before is not None or asked.generation != parts.line.generation
+    hooked = parts.hooks.registry.hooks("on_turn_start")
+    return asked.trigger in CHAT_TRIGGERS and below_the_head and not waits and not hooked
 
 
 def _refuse_flood(request: TurnRequest, new: int) -> None:
@@ -160,6 +194,10 @@ class Found(msgspec.Struct, frozen=True):
 def _looks_up(request: TurnRequest) -> bool:
     """Whether anything of the request can be known: what was made just now cannot."""
     return bool(request.listed or request.messages) and not request.new_ids
+
+
+async def _unsettled(tx: Transaction, parts: Parts, request: TurnRequest) -> Sequence[TurnRecord]:
+    return await unsettled_turns(tx, parts.owner.agent_id) if _looks_up(request) else ()
 
 
 async def _sort_out(

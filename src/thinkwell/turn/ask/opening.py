@@ -13,11 +13,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from thinkwell.core.ids import new_id
-from thinkwell.journal.turns import TurnRecord, insert_turn, owe_continuation
+from thinkwell.journal.budget import Incident
+from thinkwell.journal.turns import TurnRecord, insert_turn, mark_attempt, owe_continuation
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.waiting import decide_continuation, is_half_answered
 from thinkwell.store.base import Transaction
+from thinkwell.turn.handle import Start
 from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.begin import join_tree
 
 
 async def open_turn(tx: Transaction, parts: Parts, asked: TurnRecord) -> TurnRecord:
@@ -26,10 +29,31 @@ async def open_turn(tx: Transaction, parts: Parts, asked: TurnRecord) -> TurnRec
     Nobody hears "accepted" before that has committed.
     """
     record = replace(asked, status="accepted", created_at=parts.clock.now())
+    await _write_row(tx, record)
+    return record
+
+
+async def open_and_start(
+    tx: Transaction, parts: Parts, asked: TurnRecord
+) -> tuple[TurnRecord, Start]:
+    """The same for a turn that finds the slot free: it has started when it is accepted.
+
+    Its row says so from the first; whoever asked hears "accepted" all the same.
+    """
+    now = parts.clock.now()
+    record = replace(asked, status="accepted", created_at=now, message_id=new_id())
+    incident = Incident().begun(parts.boot, 0, first=True)
+    begun = replace(record, incident=incident, branch_from=record.input[-1]["id"])
+    running = await mark_attempt(tx, begun, now=now, seq=0)
+    await _write_row(tx, running)
+    start = await join_tree(tx, parts, record, record.input)
+    return record, replace(start, record=running)
+
+
+async def _write_row(tx: Transaction, record: TurnRecord) -> None:
     # Whatever is asked now comes after the reply that a client wanted to go on with.
     await tx.execute("forgive_continuation", {"agent": record.agent_id})
     await insert_turn(tx, record)
-    return record
 
 
 async def start_continuation(

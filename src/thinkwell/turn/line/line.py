@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from contextvars import Context
 
 from thinkwell.core.tasks import TaskOwner
@@ -50,6 +50,21 @@ class TurnLine:
         """Which turns must not run beside one another."""
         self.active: TurnHandle | None = None
         """The turn that holds the slot."""
+        self._entering = 0
+
+    @contextmanager
+    def entering(self) -> Generator[None]:
+        """Around what may end with a place in the line, or moves the generation on."""
+        self._entering += 1
+        try:
+            yield
+        finally:
+            self._entering -= 1
+
+    def is_free(self) -> bool:
+        """Whether whoever is entering has the slot next: nobody runs, waits or enters beside it."""
+        alone = self._entering <= 1 and not self.suspects.keys
+        return alone and self.active is None and not self._waiting
 
     def put(self, handle: TurnHandle) -> None:
         """Take a place at the end of the line; to steer, before all that have not begun.
@@ -58,7 +73,7 @@ class TurnLine:
         """
         place = len(self._waiting)
         if handle.record.steer:
-            ahead = (t.record.steer or t.record.attempt > 0 for t in self._waiting)
+            ahead = (t.record.steer or t.has_begun for t in self._waiting)
             place = next((i for i, stays in enumerate(ahead) if not stays), place)
         self._waiting.insert(place, handle)
         self._idle.clear()

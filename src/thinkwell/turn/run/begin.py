@@ -3,11 +3,14 @@
 After a crash the same happens again: the input is in the tree already, the journal is read back,
 and the budget is asked (`journal/budget.py`), so that a turn that kills its process every time is
 parked instead of coming back for ever. A stall counts as an attempt too.
+
+A question that finds the slot free starts in the transaction that accepts it instead
+(`turn/ask/opening.py`): one commit less before the model is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -15,14 +18,13 @@ from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
-from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.budget import Incident, Spent, after_stall
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnGoneError, TurnRecord, attempt_body, start_attempt
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.validate import check_message
-from thinkwell.session.rows import AUTO
+from thinkwell.session.rows import AUTO, Appended
 from thinkwell.store.base import Transaction
 from thinkwell.turn.end.ending import (
     GAVE_UP,
@@ -33,6 +35,8 @@ from thinkwell.turn.end.ending import (
     StageError,
     StalledError,
 )
+from thinkwell.turn.handle import Start
+from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_failure
 from thinkwell.turn.run.places import keep_record
@@ -46,7 +50,9 @@ LONGEST_PAUSE = 30.0
 
 async def begin(turn: RunningTurn) -> Ending | None:
     """Start or restart the turn. Returns an ending when there is nothing left to run."""
-    handle, record, signal = turn.handle, turn.record, turn.signal
+    handle, record, signal, parts = turn.handle, turn.record, turn.signal, turn.parts
+    if handle.start is not None:
+        return await _go_on(turn, handle.start)
     first = record.attempt == 0
     if first and record.trigger == "submission" and signal.aborted:
         return Aborted(signal.reason or "")  # withdrawn before its slot: nothing is written
@@ -61,16 +67,13 @@ async def begin(turn: RunningTurn) -> Ending | None:
         return Parked(spent)
     messages = await _input_of(turn)
     stop = await _call_on_start(turn, messages) if first else None
+    now = parts.clock.now()
     try:
-        await _start_attempt(turn, lambda tx, now: _start(tx, turn, messages, now))
+        start = await parts.commits.insist(parts.owner, lambda tx: _start(tx, turn, messages, now))
     except TurnGoneError:  # a clear was faster
         return Skipped("cleared")
-    turn.input_applied = True
-    turn.parts.session.remember(turn.reply.written)
-    if handle.crossed:
-        await turn.parts.audience.show_asker(turn.record.request_id)
-    handle.begin(turn.log)
-    crash_here("c2")
+    parts.session.remember(start.written)
+    await _take_start(turn, start, now)
     if stop is not None:
         raise stop  # only now: what was accepted is in the tree, however the turn ends
     if first:
@@ -79,6 +82,28 @@ async def begin(turn: RunningTurn) -> Ending | None:
         return finished
     signal.throw_if_aborted()
     return None
+
+
+async def _go_on(turn: RunningTurn, start: Start) -> None:
+    """The turn has started with its acceptance."""
+    await _take_start(turn, start, start.record.started_at or 0.0)
+    await _call_on_input(turn, start.record.input)
+    turn.signal.throw_if_aborted()
+
+
+async def _take_start(turn: RunningTurn, start: Start, now: float) -> None:
+    """An attempt has begun and is stored: whoever follows the turn hears of it."""
+    turn.record = start.record
+    turn.log.note_event("attempt", turn.log.written, attempt_body(start.record.attempt, now))
+    if not start.record.continuation:
+        turn.reply.parent = start.record.branch_from
+        turn.reply.newest_at_start = start.newest
+    turn.reply.written = start.written
+    turn.input_applied = True
+    if turn.handle.crossed:
+        await turn.parts.audience.show_asker(turn.record.request_id)
+    turn.handle.begin(turn.log)
+    crash_here("c2")
 
 
 async def begin_again(turn: RunningTurn, stall: StalledError) -> None:
@@ -97,17 +122,10 @@ async def begin_again(turn: RunningTurn, stall: StalledError) -> None:
     _count_stall(turn)
     with interruptible(turn.signal):
         await turn.parts.sleep(stall_pause(turn.record.incident.stalls))
-    await _start_attempt(
-        turn, lambda tx, now: start_attempt(tx, turn.record, now=now, seq=turn.log.written)
-    )
-
-
-async def _start_attempt(
-    turn: RunningTurn, work: Callable[[Transaction, float], Awaitable[TurnRecord]]
-) -> None:
-    """Commit the start of an attempt; the log learns of the mark that `work` has written."""
     parts, seq, now = turn.parts, turn.log.written, turn.parts.clock.now()
-    turn.record = await parts.commits.insist(parts.owner, lambda tx: work(tx, now))
+    turn.record = await parts.commits.insist(
+        parts.owner, lambda tx: start_attempt(tx, turn.record, now=now, seq=seq)
+    )
     turn.log.note_event("attempt", seq, attempt_body(turn.record.attempt, now))
 
 
@@ -186,39 +204,37 @@ async def _call_on_start(
     return None
 
 
-async def _newest_at_start(tx: Transaction, turn: RunningTurn) -> int:
+async def _start(
+    tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, ...], now: float
+) -> Start:
+    start = Start(turn.record)
+    if not turn.record.continuation:
+        start = await join_tree(tx, turn.parts, turn.record, messages)
+    record = await start_attempt(tx, start.record, now=now, seq=turn.log.written)
+    return msgspec.structs.replace(start, record=record)
+
+
+async def join_tree(
+    tx: Transaction, parts: Parts, record: TurnRecord, messages: Sequence[UIMessage]
+) -> Start:
+    """Add the input to the tree, unless an earlier attempt has; the row says what is answered."""
+    parent, added = record.branch_from, list[Appended]()
+    if record.attempt == 0:
+        place = AUTO if parent is None else parent or None
+        added = await parts.session.add(tx, messages, place)
+        parent = added[-1].row.id if added else parent or await _head_id(tx, parts)
+    asked = parent if record.input else None
+    newest = added[-1].row.seq if added else await _newest_now(tx, parts, asked)
+    return Start(msgspec.structs.replace(record, branch_from=parent), added, newest)
+
+
+async def _newest_now(tx: Transaction, parts: Parts, asked: str | None) -> int:
     """The question itself if this turn brought it; else whatever is newest now."""
-    if turn.reply.written:
-        return turn.reply.written[-1].row.seq
-    history = turn.parts.session.history
-    asked = turn.reply.parent if turn.record.input else None
+    history = parts.session.history
     row = await (history.latest_leaf(tx) if asked is None else history.row(asked, tx))
     return 0 if row is None else row.seq
 
 
-async def _head_id(tx: Transaction, turn: RunningTurn) -> str | None:
-    head = await turn.parts.session.history.head(tx)
+async def _head_id(tx: Transaction, parts: Parts) -> str | None:
+    head = await parts.session.history.head(tx)
     return None if head is None else head.id
-
-
-async def _start(
-    tx: Transaction, turn: RunningTurn, messages: tuple[UIMessage, ...], now: float
-) -> TurnRecord:
-    session, record, reply = turn.parts.session, turn.record, turn.reply
-    place = reply.parent, reply.newest_at_start
-
-    def undo() -> None:
-        reply.written = ()
-        reply.parent, reply.newest_at_start = place
-
-    if_not_stored(undo)
-    if not record.continuation:
-        parent = record.branch_from
-        if record.attempt == 0:
-            added = await session.add(tx, messages, AUTO if parent is None else parent or None)
-            parent = added[-1].row.id if added else parent or await _head_id(tx, turn)
-            reply.written = added
-        reply.parent = parent
-        reply.newest_at_start = await _newest_at_start(tx, turn)
-        record = msgspec.structs.replace(record, branch_from=parent)
-    return await start_attempt(tx, record, now=now, seq=turn.log.written)
