@@ -161,6 +161,13 @@ async def test_chunks_that_wait_for_a_slow_reader_come_together():
     assert told == [Chunks(0, ["0", "1"]), Updated(user_message("m", "hi")), Chunks(2, ["2"])]
 
 
+async def test_a_tail_from_a_negative_chunk_is_refused():
+    """Python counts from the end there, and the chunks would bear wrong numbers."""
+    handle, _ = started("0", "1")
+    with pytest.raises(ValueError, match="start must not be negative, not -1"):
+        listen(handle, -1)
+
+
 async def test_silence_is_told_and_the_end_all_the_same():
     """14.2"""
     handle, log = started()

@@ -152,8 +152,10 @@ class TurnHandle:
 
     def follow(self, reader: TailReader, start: int = 0) -> Disposer:
         """Call `reader` with what is there already, from the chunk `start` on, and with all that
-        comes. Returns an idempotent disposer.
+        comes. Returns an idempotent disposer. Raises `ValueError` for a negative `start`.
         """
+        if start < 0:  # Python would count from the end, and the events would bear wrong numbers
+            raise ValueError(f"start must not be negative, not {start}")
         if self._log is not None:
             reader(Started(self.record, self._log.written))
             if start < self._log.written:

@@ -275,8 +275,10 @@ class Turns:
 
         From memory while it waits or runs, from its packed journal afterwards. After `silence`
         seconds in which nothing happened there is one `Chunks` without any. Raises
-        `TurnNotFoundError`.
+        `TurnNotFoundError`, and `ValueError` for a negative `start`.
         """
+        if start < 0:
+            raise ValueError(f"tail: start must not be negative, not {start}")
         handle, record = self.line.find(request_id), None
         if handle is None:
             record = await self.find(request_id)
