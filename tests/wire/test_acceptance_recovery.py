@@ -51,6 +51,13 @@ async def join(tab: Tab, request: str) -> None:
     await tab.until("use_chat_response", id=request, replayComplete=True)
 
 
+def _hints(tab: Tab) -> list[bool]:
+    """What it was told about the recovery of `q1`."""
+    told = [frame for frame in tab.heard if kind_of(frame) == "chat_recovering"]
+    assert {frame["id"] for frame in told} <= {"q1"}
+    return [frame["recovering"] for frame in told]
+
+
 @pytest.mark.crash
 class TestACrash:
     async def test_case_48_72_the_turn_goes_on_under_its_own_id(self, world: World):
@@ -135,6 +142,54 @@ class TestACrash:
             assert kind_of(tab.heard[-2]) == "chat_messages"
             await tab.nothing_more()
 
+    async def test_case_66_it_is_taken_back_from_whoever_has_asked_for_the_stream_again(
+        self, world: World
+    ):
+        """The hooks do: offered when they connect, they join, and then they probe for a stream."""
+        world.hold("hold-tool")
+        world.hold("end")
+        question = "tool|say:2,pure;say:3,hold:end,say:1"
+        await seen_before_the_crash(world, TALKER, question, "tool-input-available")
+        server = await world.start()
+        async with browser(server.url) as the_browser:
+            tab = await the_browser.tab(f"/agents/{TALKER}", "R")
+            other = await the_browser.tab(f"/agents/{TALKER}", "O")
+            for each in tab, other:
+                await join(each, "q1")
+                await each.expect("chat_recovering", recovering=True)
+            assert kind_of(await tab.probe()) == "stream_resuming"
+            world.release("hold-tool")
+            await other.until("chat_recovering", recovering=False)
+            await tab.nothing_more()
+            await tab.ack("q1")
+            await tab.until("use_chat_response", id="q1", replayComplete=True)
+            await tab.expect("chat_recovering", recovering=False)
+            world.release("end")
+            await tab.until("use_chat_response", id="q1", done=True)
+            assert _hints(tab)[-1] is False
+
+    async def test_12_1_it_is_taken_back_from_whoever_comes_back_after_the_end(self, world: World):
+        """Its line broke while it knew: nothing else tells stock clients that this is over."""
+        world.hold("hold-tool")
+        await seen_before_the_crash(world, TALKER, IN_TOOL, "tool-input-available")
+        server = await world.start()
+        async with browser(server.url) as the_browser:
+            tab = await the_browser.tab(f"/agents/{TALKER}", "R")
+            await join(tab, "q1")
+            await tab.expect("chat_recovering", recovering=True)
+            await tab.close()
+            world.release("hold-tool")
+            answer = read_plan(IN_TOOL).text
+            await until(lambda: text_of(stored_messages(world, TALKER)[-1]) == answer, "the answer")
+            back = await the_browser.tab(f"/agents/{TALKER}", "R")
+            await back.before_now()
+            assert _hints(back)[-1:] == [False]
+        await server.kill()
+        server = await world.start()
+        async with browser(server.url) as the_browser:
+            later = await the_browser.tab(f"/agents/{TALKER}", "R")
+            assert _hints(later) == [False]
+
 
 class TestAStall:
     async def test_case_66_is_told_once_although_it_happens_twice(self):
@@ -145,9 +200,7 @@ class TestAStall:
             await tab.ask("hi")
             for watcher in (tab, other):
                 await watcher.until("use_chat_response", id="q1", done=True)
-                flags = [f for f in watcher.heard if kind_of(f) == "chat_recovering"]
-                assert [f["recovering"] for f in flags] == [True, False]
-                assert flags[0]["id"] == "q1"
+                assert _hints(watcher) == [True, False]
                 assert watcher.of("q1").end["outcome"] == "completed"
             assert len(r.model.requests) == 3
 

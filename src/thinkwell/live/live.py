@@ -16,7 +16,7 @@ from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.journal.tail import Chunks, Ended, EndedTurn, Started, TailEvent, Updated
 from thinkwell.journal.turns import TurnRecord
-from thinkwell.live.streams import TerminalRecord, end_frame, news, replay
+from thinkwell.live.streams import Recovery, TerminalRecord, end_frame, news, replay
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.messages.message import UIMessage, visible_message, visible_text
 from thinkwell.turn.handle import TurnHandle
@@ -51,7 +51,7 @@ class Live:
         self._askers: dict[str, Watcher] = {}
         self._continuations: set[str] = set()
         self._plain: str | None = None
-        self._recovering: str | None = None
+        self._recovery: Recovery | None = None
         self._changes = 0
 
     # Turns tell
@@ -107,8 +107,8 @@ class Live:
                 self._offer(watcher, handle.record.request_id)
 
     def _tell_chunks(self, request_id: str, first: int) -> None:
-        if self._recovering is not None:
-            self._recovered()
+        if self._recovery is not None and self._recovery.pending:
+            self.recovered(self._recovery.request_id)
         if first == 0:  # now there is something to join; what follows is for the others
             self._offer_to_waiting(request_id)
 
@@ -122,14 +122,17 @@ class Live:
     def recovering(self, request_id: str) -> None:
         """A turn was cut and is taken up again: said once, until it streams or ends (§12.1)."""
         self._plain = None
-        if self._recovering != request_id:
-            self._recovering = request_id
-            frame = encode.chat_recovering(True, request_id)
-            self.watchers.send(frame, where=_takes_chunks)
+        self._tell_recovery(Recovery(request_id, pending=True))
 
-    def _recovered(self) -> None:
-        request_id, self._recovering = self._recovering, None
-        self.watchers.send(encode.chat_recovering(False, request_id), where=_takes_chunks)
+    def recovered(self, request_id: str) -> None:
+        """It goes on, or is over. Whoever was told the opposite and is away now hears it later."""
+        self._tell_recovery(Recovery(request_id, pending=False))
+
+    def _tell_recovery(self, recovery: Recovery) -> None:
+        if self._recovery != recovery:
+            self._recovery = recovery
+            for watcher in filter(_takes_chunks, self.watchers):
+                watcher.tell(recovery)
 
     async def _ended(self, event: Ended) -> None:
         """A turn has ended: what is stored now to all, then the end to those who saw the stream."""
@@ -140,8 +143,8 @@ class Live:
         asker = self._askers.pop(record.request_id, None)
         self._continuations.discard(record.request_id)
         self.terminal = TerminalRecord(record.request_id, error) if error is not None else None
-        if self._recovering == record.request_id:
-            self._recovered()
+        if self._recovery == Recovery(record.request_id, pending=True):
+            self.recovered(record.request_id)
         if not len(self.watchers):
             return
         audience = frozenset(self.watchers)  # whoever connects from here on has seen no stream
@@ -175,8 +178,7 @@ class Live:
                 watcher.parked = True
                 watcher.send(encode.stream_pending(pending))
             watcher.show(messages, connect=True)
-            if self._recovering is not None:
-                watcher.send(encode.chat_recovering(True, self._recovering))
+            watcher.tell(self._recovery)
         self.watchers.add(watcher)
 
     def resume_request(self, watcher: Watcher, probe_id: str | None) -> None:
@@ -302,8 +304,7 @@ class Live:
         watcher.send(
             *frames, encode.replay_complete(record.request_id, continuation=record.continuation)
         )
-        if self._recovering == record.request_id:  # caught up, and nothing new comes yet
-            watcher.send(encode.chat_recovering(True, self._recovering))
+        watcher.tell(self._recovery)  # it may have changed since the offer
 
     async def _show_result(
         self, record: TurnRecord, reply: str | None, asker: Watcher | None
@@ -350,7 +351,9 @@ class Live:
     def _release(self, *, ended: str | None = None) -> None:
         """Nothing comes any more for whoever waited for the turn `ended` (None: for anything)."""
         for watcher in self.watchers:
-            watcher.offered = None if watcher.offered == ended else watcher.offered
+            if ended is not None and watcher.offered == ended:
+                watcher.offered = None
+                watcher.tell(self._recovery)
             in_vain = watcher.awaits is not None and ended in (None, watcher.awaits)
             if in_vain or (watcher.parked and not self._accepted):
                 watcher.parked = False

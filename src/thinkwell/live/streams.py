@@ -20,6 +20,17 @@ class TerminalRecord(msgspec.Struct, frozen=True):
     text: str
 
 
+class Recovery(msgspec.Struct, frozen=True):
+    """Whether a turn that was cut is still to go on (spec/01 §12.1)."""
+
+    request_id: str
+    pending: bool
+
+    def frame(self) -> str:
+        """How clients are told."""
+        return encode.chat_recovering(self.pending, self.request_id)
+
+
 def end_frame(record: TurnRecord, error: str | None, *, replay: bool = False) -> str:
     """How a stream ended, for its readers."""
     if error is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
+from thinkwell.live.streams import Recovery
 from thinkwell.turn.transcript import NOTHING, Transcript
 from thinkwell.wire.encode import Frame
 
@@ -40,6 +41,7 @@ class Watcher:
         "offered",
         "parked",
         "protocol",
+        "recovery",
         "returned",
         "shown",
         "sink",
@@ -69,6 +71,8 @@ class Watcher:
         """It waits for an accepted turn to begin streaming."""
         self.awaits: str | None = None
         """A continuation it asked for: it is offered that stream, whatever streams before."""
+        self.recovery: Recovery | None = None
+        """What it was told about a turn that was cut."""
 
     def send(self, *frames: Frame) -> None:
         """Send frames to this connection alone."""
@@ -86,6 +90,16 @@ class Watcher:
         if connect:
             self.shown = NOTHING if self.returned else None
         self.sink.send((frame,), apart=apart)
+
+    def tell(self, recovery: Recovery | None) -> None:
+        """Tell how it stands with a turn that was cut.
+
+        That it is over is told once. Clients forget the rest when they join a stream, so it is told
+        again whenever they have.
+        """
+        if recovery is not None and (recovery.pending or recovery != self.recovery):
+            self.recovery = recovery
+            self.send(recovery.frame())
 
     def knows(self, transcript: Transcript) -> None:
         """It shows a transcript once it has read what it was sent."""

@@ -99,6 +99,10 @@ class Audience(Protocol):
         """A turn that lost its model is begun anew."""
         ...
 
+    def recovered(self, request_id: str) -> None:
+        """A turn that was begun anew has ended before this start."""
+        ...
+
     def updated(self, message: UIMessage) -> None:
         """A stored message has changed while no turn wrote it."""
         ...

@@ -396,6 +396,9 @@ class Turns:
         newest = await newest_turn(parts.store, agent_id)
         if newest is not None and newest.client_error is not None:
             parts.audience.remember_failure(newest.request_id, newest.client_error)
+        if newest is not None and newest.settled and newest.attempt > 1:
+            # Whoever lost its line while the turn was taken up again still shows that.
+            parts.audience.recovered(newest.request_id)
         # Before any turn runs here: later ones owe theirs only until they have run.
         self.owed = await turns_owing_hooks(parts.store, agent_id)
         for record in await unsettled_turns(parts.store, agent_id):
