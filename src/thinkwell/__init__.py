@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from thinkwell.host.inline import InlineAgent, create_agent
     from thinkwell.journal.submission import Submission
     from thinkwell.messages.message import UIMessage
-    from thinkwell.models.base import Model
+    from thinkwell.models.base import Model, NamedTool
     from thinkwell.server.app import App
     from thinkwell.session.session import Session
     from thinkwell.tools.context import ToolContext
@@ -52,6 +52,7 @@ _HOMES = {
     "InlineAgent": "host.inline",
     "Limits": "core.limits",
     "Model": "models.base",
+    "NamedTool": "models.base",
     "Output": "tools.output",
     "Principal": "core.principal",
     "RpcStream": "hooks.rpc",
@@ -94,6 +95,7 @@ __all__ = [
     "InlineAgent",
     "Limits",
     "Model",
+    "NamedTool",
     "Output",
     "Principal",
     "RpcStream",

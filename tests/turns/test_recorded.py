@@ -142,7 +142,7 @@ class TestEveryRequestComesBack:
     async def test_of_both_attempts_of_a_turn_whose_model_fell_silent(self):
         class Patient(Clerk, name="clerk"):
             def before_turn(self, ctx: Any) -> TurnConfig:
-                return TurnConfig(stall_timeout=0.05 if ctx.attempt == 0 else 0)
+                return TurnConfig(chat_stream_stall_timeout=0.05 if ctx.attempt == 0 else 0)
 
         store = SqliteStore(":memory:")
         async with running(Patient, [text("Half an"), pause()], " answer", store=store) as stage:

@@ -25,7 +25,9 @@ class Patient(Think):
     patience = 0.3
 
     def before_turn(self, ctx: Any) -> TurnConfig:
-        return TurnConfig(stall_timeout=self.patience if ctx.attempt < self.stalls else 0)
+        return TurnConfig(
+            chat_stream_stall_timeout=self.patience if ctx.attempt < self.stalls else 0
+        )
 
 
 def hints(client: Client) -> list[dict[str, Any]]:

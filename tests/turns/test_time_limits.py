@@ -70,7 +70,7 @@ class TestTimeLimits:
 class TestStall:
     async def test_ac86_a_stall_makes_another_attempt_in_the_same_turn(self):
         steps = [text("Hel"), pause()], "lo"
-        async with configured({"stall_timeout": 0.3}, *steps) as stage:
+        async with configured({"chat_stream_stall_timeout": 0.3}, *steps) as stage:
             client = await stage.connect()
             await client.ask("hi")
             end = await client.until_end()
@@ -91,7 +91,7 @@ class TestStall:
             if ctx.chunk["type"] == "text-start":
                 await asyncio.sleep(0.45)
 
-        config = {"stall_timeout": 0.3}
+        config = {"chat_stream_stall_timeout": 0.3}
         async with configured(config, [call("slow")], "ok", cls=Slow) as stage:
             stage.agent.add_hook("on_chunk", slow_hook)
             assert (await stage.agent.run("hi")).text == "ok"

@@ -19,7 +19,6 @@ from thinkwell.models.base import ToolChoice
 from thinkwell.tools.output import Output
 from thinkwell.tools.repair import RepairToolCall
 from thinkwell.tools.stopping import StopCondition
-from thinkwell.tools.tool import Tool
 
 Transform: TypeAlias = Callable[[Chunk], Chunk | None]
 """Contract: pure and quick; called for every chunk before hooks, storage and clients see it."""
@@ -49,13 +48,15 @@ class TurnConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
     """A model or its name."""
     system: str | None = None
     """Replaces the whole system prompt."""
-    messages: Sequence[ModelMessage] | None = None
+    messages: Sequence[ModelMessage | Mapping[str, Any]] | None = None
     """Replaces what the model is sent of the conversation."""
-    tools: Mapping[str, Tool] | None = None
-    """Tools added on top; the same name overrides."""
+    tools: Mapping[str, Any] | None = None
+    """Tools added on top, by the names the model calls them: functions, `Tool`s, pydantic-ai's.
+    The same name overrides.
+    """
     active_tools: Sequence[str] | None = None
     """Only these tools are offered; an empty list offers none."""
-    tool_choice: ToolChoice | None = None
+    tool_choice: ToolChoice | Mapping[str, str] | None = None
     max_steps: int | None = None
     on_max_steps: Literal["stop", "error", "answer"] | None = None
     """What happens at the cap: stop, fail with `MaxStepsError`, or one more step without tools."""
@@ -69,7 +70,7 @@ class TurnConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How often a failed model call is tried again while nothing of it was sent. Default 2."""
     timeout: float | Mapping[str, Any] | None = None
     """Seconds for the turn, or by name as in `time_limits`; None switches one off."""
-    stall_timeout: float | None = None
+    chat_stream_stall_timeout: float | None = None
     """Seconds without a chunk after which the model call is begun anew; 0 means never."""
     headers: Mapping[str, str] | None = None
     repair_tool_call: RepairToolCall | None = None
@@ -91,9 +92,9 @@ class StepConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     model: Any = None
     system: str | None = None
-    messages: Sequence[ModelMessage] | None = None
+    messages: Sequence[ModelMessage | Mapping[str, Any]] | None = None
     active_tools: Sequence[str] | None = None
-    tool_choice: ToolChoice | None = None
+    tool_choice: ToolChoice | Mapping[str, str] | None = None
     output: Output[Any] | None = None
     runtime_context: Any = None
     """Stays for later steps."""

@@ -21,6 +21,7 @@ from thinkwell.hooks.answers import (
     TurnConfig,
 )
 from thinkwell.hooks.contexts import Classification, ModelResponse
+from thinkwell.hooks.given import taken
 from thinkwell.hooks.registry import Hook
 from thinkwell.models.base import ModelRequest
 
@@ -163,14 +164,18 @@ def merge_options(base: Mapping[str, Any] | None, change: Mapping[str, Any]) -> 
 
 
 def _as_config(answer: object, kind: type[Config], hook: Hook) -> Config | None:
-    if answer is None or isinstance(answer, kind):
-        return answer
-    if isinstance(answer, Mapping):
-        return _struct(cast("Mapping[str, Any]", answer), kind, hook)
-    raise TypeError(
-        f"{hook.name} returned a {type(answer).__name__}; return {kind.__name__}(...), a dict or "
-        "None."
-    )
+    if answer is None:
+        return None
+    if not isinstance(answer, kind | Mapping):
+        raise TypeError(
+            f"{hook.name} returned a {type(answer).__name__}; return {kind.__name__}(...), a dict "
+            "or None."
+        )
+    config = _struct(answer, kind, hook)
+    try:
+        return None if config is None else taken(config)
+    except TypeError as error:
+        raise TypeError(f"{hook.name} returned a {kind.__name__} whose {error}") from error
 
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)

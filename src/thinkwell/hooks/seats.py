@@ -13,7 +13,6 @@ import logging
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from thinkwell.core.errors import AgentDefinitionError, FeatureError, ToolDefinitionError
@@ -261,7 +260,7 @@ class Seats:
         for feature in self._with_tools:
             with _named(feature, "tools"):
                 given = checked("tools", feature.tools(turn))
-                brought = {n: _as_named(n, value) for n, value in given.items()}
+                brought = {n: as_tool(value, n) for n, value in given.items()}
             for name, tool in brought.items():
                 if name in offered:
                     raise ToolDefinitionError(
@@ -390,12 +389,6 @@ def _refuse_hidden(new: OwnedRoute, before: Sequence[OwnedRoute], *, chats: bool
 
 def _overrides(feature: Feature, method: str) -> bool:
     return getattr(type(feature), method) is not getattr(Feature, method)
-
-
-def _as_named(name: str, value: Any) -> Tool:
-    """A tool under the name the feature gives it."""
-    tool = as_tool(value)
-    return tool if tool.name == name else replace(tool, name=name)
 
 
 def _title(feature: Feature) -> str:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from thinkwell.core.authority import Approvers
-from thinkwell.core.errors import ToolDefinitionError
+from thinkwell.core.errors import ToolDefinitionError, ToolInputError
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.docstring import summary
 from thinkwell.tools.model_output import ToModelOutput
@@ -196,17 +196,22 @@ def bind_tools(agent: object) -> dict[str, Tool]:
     return tools
 
 
-def as_tool(value: Tool | Callable[..., Any] | Any) -> Tool:
-    """A plain function, decorated or not, or a pydantic-ai tool; a `Tool` comes back as it is."""
+def as_tool(value: Tool | Callable[..., Any] | Any, name: str | None = None) -> Tool:
+    """A plain function, decorated or not, or a pydantic-ai tool; a `Tool` comes back as it is.
+
+    With `name` the model calls it that, whatever it was called where it was made.
+    """
     if isinstance(value, Tool):
-        return value
+        return _renamed(value, name)
     if is_pydantic_ai_tool(value):
-        return _from_pydantic_ai(value)
+        return _renamed(_from_pydantic_ai(value), name)
     function = getattr(value, "__func__", value)
     if not inspect.isfunction(function):
         raise ToolDefinitionError(f"{value!r} is neither a function nor a Tool.")
-    mark = _mark_of(function) or _Mark()
-    return _make(function, mark, call=value, skip_first=inspect.ismethod(value))
+    mark = _mark_of(function)
+    if mark is None:
+        mark = _Mark(name=name)  # its own name may be none for a model: a lambda has none
+    return _renamed(_make(function, mark, call=value, skip_first=inspect.ismethod(value)), name)
 
 
 def from_json_schema(
@@ -322,6 +327,21 @@ def _make(
         title=mark.title,
         metadata=mark.metadata,
     )
+
+
+def _renamed(tool: Tool, name: str | None) -> Tool:
+    """The tool under another name; what it says about wrong arguments has that name too."""
+    if name is None or tool.name == name:
+        return tool
+    own = tool.validate
+
+    def validate(value: dict[str, Any]) -> Any:
+        try:
+            return own(value)
+        except ToolInputError as error:
+            raise ToolInputError(name, error.detail) from None
+
+    return replace(tool, name=name, validate=validate)
 
 
 def _from_pydantic_ai(value: Any) -> Tool:

@@ -19,6 +19,7 @@ from thinkwell.core import json
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import ToolOutcome, ToolResultContext, facts_of
+from thinkwell.hooks.given import read_tools
 from thinkwell.journal.decisions import Decision, record_decision
 from thinkwell.journal.turns import TurnRecord, answering_turn, newest_turn
 from thinkwell.messages.apply_result import (
@@ -32,7 +33,7 @@ from thinkwell.messages.message import Part, UIMessage, tool_name
 from thinkwell.messages.waiting import has_pending_interaction
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Reader, Transaction
-from thinkwell.tools.tool import Tool, as_tool
+from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.opening import start_continuation
 from thinkwell.turn.parts import Parts
@@ -305,7 +306,7 @@ async def _client_tool_names(parts: Parts) -> set[str]:
     """Tools that clients answer: declared by the agent without a function, or by the client."""
     newest = await newest_turn(parts.store, parts.owner.agent_id)
     given = await call_user("get_tools", parts.agent.get_tools)
-    tools = {**parts.own_tools, **{name: as_tool(value) for name, value in given.items()}}
+    tools = {**parts.own_tools, **read_tools(given, "get_tools()")}
     declared = () if newest is None else newest.client_tools
     names = {name for name, tool in tools.items() if tool.is_client}
     return names | {str(tool.get("name")) for tool in declared}

@@ -158,4 +158,4 @@ async def _find_tool(turns: Turns, name: str) -> Tool | None:
     if (offered := parts.offers.find_tool(name)) is not None:
         return offered
     given = await call_user("get_tools", parts.agent.get_tools)
-    return as_tool(given[name]) if name in given else None
+    return as_tool(given[name], name) if name in given else None

@@ -18,6 +18,7 @@ from thinkwell.core.user_code import call_user
 from thinkwell.hooks.answers import TurnConfig
 from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
+from thinkwell.hooks.given import read_tools
 from thinkwell.messages.convert import count_older, to_model_messages, truncate_message
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.message import UIMessage, tool_parts
@@ -32,7 +33,7 @@ from thinkwell.messages.repair import is_intact, repair_interrupted_tool_part, r
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
 from thinkwell.tools.model_output import model_output
-from thinkwell.tools.tool import Tool, as_tool, client_tool
+from thinkwell.tools.tool import Tool, client_tool
 from thinkwell.turn.run.journal_events import note_decision, path_of
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.settings import settings_of
@@ -131,10 +132,10 @@ async def turn_tools(turn: RunningTurn, facts: HookContext) -> dict[str, Tool]:
     """
     tools = dict(turn.parts.own_tools)
     owners = dict.fromkeys(tools, "a method decorated with @tool")
-    more: Mapping[str, Any] = await call_user("get_tools", turn.parts.agent.get_tools)
-    for name, value in more.items():
+    more = read_tools(await call_user("get_tools", turn.parts.agent.get_tools), "get_tools()")
+    for name, tool in more.items():
         _claim(turn, owners, name, "get_tools()")
-        tools[name] = as_tool(value)
+        tools[name] = tool
     for name, (tool, owner) in turn.parts.offers.tools(facts).items():
         _claim(turn, owners, name, owner)
         tools[name] = tool

@@ -143,7 +143,7 @@ def settings_of(agent: AgentFace, config: TurnConfig) -> TurnSettings:
         output=config.output,
         max_retries=_either(config.max_retries, agent.max_retries),
         limits=limits_of(agent.time_limits, config.timeout),
-        stall_timeout=_either(config.stall_timeout, agent.chat_stream_stall_timeout),
+        stall_timeout=_either(config.chat_stream_stall_timeout, agent.chat_stream_stall_timeout),
         repair_tool_call=config.repair_tool_call,
         transforms=tuple(as_list(config.transforms)),
         telemetry=config.telemetry or {},
