@@ -12,11 +12,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from tests.turns.support import running
+from tests.wire.serving import serving
 from thinkwell import Agent, App, Think
-from thinkwell.core.errors import HostClosedError, OwnershipLostError
+from thinkwell.core.errors import (
+    AgentDeletedError,
+    AgentParkedError,
+    HostClosedError,
+    OwnershipLostError,
+)
 from thinkwell.features import Feature
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
@@ -158,6 +165,17 @@ class TestALateWrite:
                 await asyncio.gather(agent.storage.set("a", 2), agent.storage.set("b", 2))
         assert rows_of(tmp_path, "lasting/x") == {}
 
+    async def test_that_shares_the_transaction_of_the_deletion_is_refused(
+        self, tmp_path: Path, create: bool
+    ):
+        async with hosting(Lasting, tmp_path) as host:
+            agent = (await host.agent(LASTING, create=create)).agent
+            await agent.storage.set("a", 1)
+            mark = host._deletions._mark(LASTING.id)  # pyright: ignore[reportPrivateUsage]
+            said = await asyncio.gather(mark, agent.storage.set("a", 2), return_exceptions=True)
+            assert repr(said) == """[None, AgentDeletedError("Agent 'lasting/x' is deleted.")]"""
+            assert await agent.storage.get("a") == 1
+
     async def test_does_not_disturb_the_agent_that_came_after(self, tmp_path: Path, create: bool):
         async with hosting(Lasting, tmp_path) as host:
             old = (await host.agent(LASTING, create=create)).agent
@@ -167,7 +185,7 @@ class TestALateWrite:
             said = await asyncio.gather(
                 old.storage.set("old", 2), new.storage.set("new", 3), return_exceptions=True
             )
-            assert [type(each) for each in said] == [OwnershipLostError, type(None)]
+            assert [type(each) for each in said] == [AgentDeletedError, type(None)]
             assert await new.storage.list() == {"new": 3}
 
 
@@ -182,6 +200,168 @@ async def test_of_two_that_had_no_row_only_the_newer_one_writes(tmp_path: Path):
         await new.storage.set("new", 2)
         with pytest.raises(OwnershipLostError):
             await old.storage.set("old", 1)
+
+
+async def test_rows_that_lost_their_agent_can_be_deleted_too(tmp_path: Path):
+    async with hosting(Lasting, tmp_path) as host:
+        for name in ("x", "y"):
+            agent = (await host.agent(AgentAddress("lasting", name))).agent
+            await agent.storage.set("secret", name)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as file:
+        file.execute("DELETE FROM agents")
+        file.commit()
+    async with hosting(Lasting, tmp_path) as host:
+        assert await host.delete(LASTING)
+        assert not await host.delete(LASTING)
+    assert rows_of(tmp_path, "lasting/x") == {}
+    assert rows_of(tmp_path, "lasting/y") == {"storage": 1}
+
+
+@pytest.mark.parametrize("create", [True, False])
+async def test_the_epochs_of_a_name_go_on_after_it_was_deleted(tmp_path: Path, create: bool):
+    """DESIGN §5: whoever wrote for the old one must never be taken for the owner of the new one."""
+    seen: list[int] = []
+    async with hosting(Lasting, tmp_path) as host:
+        for _ in range(3):
+            agent = (await host.agent(LASTING, create=create)).agent
+            await agent.storage.set("a", 1)
+            with closing(sqlite3.connect(tmp_path / "a.db")) as file:
+                seen += file.execute("SELECT epoch FROM agents WHERE id = 'lasting/x'").fetchone()
+            assert await host.delete(LASTING)
+    assert seen == [1, 2, 3]
+
+
+class Broken(Agent):
+    """Cannot start once it is broken."""
+
+    broken = False
+
+    async def on_start(self) -> None:
+        if self.broken:
+            raise RuntimeError("it cannot start")
+
+    async def work(self) -> None:
+        """A job."""
+
+
+BROKEN = AgentAddress("broken", "x")
+
+
+async def test_an_agent_whose_start_fails_can_be_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async with hosting(Broken, tmp_path) as host:
+        agent = (await host.agent(BROKEN)).agent
+        await agent.jobs.enqueue("work", delay=3600)
+    monkeypatch.setattr(Broken, "broken", True)
+    async with hosting(Broken, tmp_path) as host:
+        with pytest.raises(RuntimeError, match="cannot start"):
+            await host.agent(BROKEN)
+        assert await host.delete(BROKEN)
+        assert rows_of(tmp_path, BROKEN.id) == {}
+        assert not await host.delete(BROKEN)
+        monkeypatch.setattr(Broken, "broken", False)
+        assert await (await host.agent(BROKEN)).agent.jobs.list() == []
+
+
+async def test_nobody_goes_on_trying_to_wake_an_agent_that_was_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tried, again = asyncio.Event(), asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        tried.set()
+        await again.wait()
+
+    async with hosting(Broken, tmp_path) as host:
+        agent = (await host.agent(BROKEN)).agent
+        await agent.jobs.enqueue("work", delay=3600)
+    with closing(sqlite3.connect(tmp_path / "a.db")) as file:
+        file.execute("UPDATE jobs SET due_at = 1 WHERE agent = ?", (BROKEN.id,))
+        file.commit()
+    monkeypatch.setattr(Broken, "broken", True)
+    async with hosting(Broken, tmp_path, sleep=sleep) as host:
+        await tried.wait()  # its due job could not be run
+        assert await host.delete(BROKEN)
+        again.set()
+        failing = host._jobs._failing  # pyright: ignore[reportPrivateUsage]
+        while failing:
+            await asyncio.sleep(0)
+
+
+async def test_a_parked_agent_can_be_deleted_and_its_name_used_again(tmp_path: Path):
+    """DESIGN §8.16: its start killed the process three times; the next one's did not."""
+    async with hosting(Lasting, tmp_path) as host:
+        await (await host.agent(LASTING)).agent.storage.set("a", 1)
+    async with hosting(Lasting, tmp_path) as host:
+        starts = host._starts  # pyright: ignore[reportPrivateUsage]
+        starts._deaths[LASTING.id] = 3  # pyright: ignore[reportPrivateUsage]
+        starts._parked.add(LASTING.id)  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(AgentParkedError):
+            await host.agent(LASTING)
+        assert await host.delete(LASTING)
+        assert rows_of(tmp_path, LASTING.id) == {}
+        assert await (await host.agent(LASTING)).agent.storage.list() == {}
+
+
+class Slow(Feature):
+    """Takes its time to close."""
+
+    name = "slow"
+    begun: asyncio.Event
+    gate: asyncio.Event
+
+    async def on_close(self) -> None:
+        self.begun.set()
+        await self.gate.wait()
+
+
+class Closing(Think):
+    features = [Slow()]
+
+
+async def test_who_comes_while_an_agent_is_deleted_is_told_so(caplog: pytest.LogCaptureFixture):
+    Slow.begun, Slow.gate = asyncio.Event(), asyncio.Event()
+    async with running(Closing, "never asked") as stage:
+        client = await stage.connect()
+        await stage.agent.storage.set("a", 1)
+        deleting = asyncio.ensure_future(stage.host.delete(AgentAddress("closing", "x")))
+        await Slow.begun.wait()
+        await client.ask("hello?")
+        assert client.ends() == [
+            {
+                "type": "cf_agent_use_chat_response",
+                "id": "q1",
+                "body": "Agent 'closing/x' is deleted.",
+                "done": True,
+                "error": True,
+                "outcome": "error",
+            }
+        ]
+        with pytest.raises(AgentDeletedError):
+            await stage.agent.run("hello?")
+        with pytest.raises(AgentDeletedError):
+            await stage.connect()
+        assert not [r for r in caplog.records if r.exc_info]
+        Slow.gate.set()
+        assert await deleting
+
+
+async def test_over_the_network_too(tmp_path: Path):
+    Slow.begun, Slow.gate = asyncio.Event(), asyncio.Event()
+    app = App(agents=[Closing], store=f"sqlite:///{tmp_path / 'a.db'}")
+    async with serving(app) as url, aiohttp.ClientSession() as http:
+        await app.agent(Closing, "x").storage.set("a", 1)
+        deleting = asyncio.ensure_future(app.delete(Closing, "x"))
+        await Slow.begun.wait()
+        async with http.post(f"{url}/agents/closing/x/run", json={"input": "hello?"}) as answer:
+            assert (answer.status, await answer.text()) == (410, "Agent 'closing/x' is deleted.")
+        async with http.ws_connect(f"{url}/agents/closing/x") as socket:
+            assert await socket.receive_json() == {"error": "Agent 'closing/x' is deleted."}
+            await socket.receive()
+            assert socket.close_code == 4410
+        Slow.gate.set()
+        assert await deleting
 
 
 async def test_who_asks_twice_waits_for_the_same_end(tmp_path: Path):

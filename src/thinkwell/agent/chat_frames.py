@@ -11,7 +11,12 @@ from typing import Any, TypeAlias, assert_never
 from thinkwell.agent.connection import Connection
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
-from thinkwell.core.errors import StoreUnavailableError, ThinkwellError
+from thinkwell.core.errors import (
+    AgentDeletedError,
+    HostClosedError,
+    StoreUnavailableError,
+    ThinkwellError,
+)
 from thinkwell.core.limits import payer_of
 from thinkwell.live.live import Live
 from thinkwell.live.watchers import Watcher
@@ -126,6 +131,12 @@ class ChatFrames:
             log.warning("a question was refused: %s", error.reason, extra={"action": "refuse"})
             self._watcher.send(
                 encode.error_done(frame.id, text, message_ids=(), continuation=False)
+            )
+            return
+        except (AgentDeletedError, HostClosedError) as error:  # no fault of anybody
+            log.info("a question was refused: %s", error, extra={"action": "refuse"})
+            self._watcher.send(
+                encode.error_done(frame.id, str(error), message_ids=(), continuation=False)
             )
             return
         except Exception:  # not accepted: whoever asked must not wait for ever

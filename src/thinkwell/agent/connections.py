@@ -21,6 +21,7 @@ from thinkwell.agent.rpc import serve_call
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
+from thinkwell.core.errors import AgentDeletedError
 from thinkwell.core.principal import Principal
 from thinkwell.core.serving import serving
 from thinkwell.core.tasks import TaskOwner, in_pieces
@@ -59,6 +60,7 @@ class Connections:
         self._watchers = watchers
         self._tasks = tasks
         self._open: dict[Watcher, Connection] = {}
+        self._deleted = False
 
     def __iter__(self) -> Iterator[Connection]:
         return iter([self._open[watcher] for watcher in self._watchers if watcher in self._open])
@@ -76,6 +78,7 @@ class Connections:
         self, watcher: Watcher, request: HttpRequest, chat: Chat | None, state: StateBox
     ) -> OpenConnection:
         """The connect sequence (§2.2); returns the handle for what the client sends."""
+        self._refuse_if_deleted()
         connection = Connection(watcher, request)
         watcher.brief = request.query.get("thinkwell") == "1"
         await self._judge(watcher, connection)
@@ -85,6 +88,7 @@ class Connections:
             await chat.live.connect(watcher)
         self._open[watcher] = connection
         try:
+            self._refuse_if_deleted()  # it may have gone while this one was judged
             self._greet(watcher, connection, state)
             await self.call_hook("on_connect", connection, request)
         except BaseException as error:
@@ -117,6 +121,16 @@ class Connections:
         watcher.send(encode.mcp_servers())
         for frame in agent._seats.greet(connection):  # pyright: ignore[reportPrivateUsage]
             watcher.send(frame)
+
+    def send_away(self, code: int, reason: str) -> None:
+        """The agent is deleted: everybody leaves, and whoever still comes is refused."""
+        self._deleted = True
+        for connection in self:
+            connection.close(code, reason)
+
+    def _refuse_if_deleted(self) -> None:
+        if self._deleted:
+            raise AgentDeletedError(self._agent_id)
 
     def forget(self, watcher: Watcher) -> None:
         """The socket is gone; turns go on."""

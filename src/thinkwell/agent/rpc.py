@@ -18,6 +18,7 @@ from thinkwell.core.authority import Subject
 from thinkwell.core.errors import (
     AbortTurn,
     AgentDefinitionError,
+    AgentDeletedError,
     FailTurn,
     StoreError,
     StoreUnavailableError,
@@ -81,7 +82,8 @@ async def serve_call(agent: Agent, call: RpcCall, watcher: Watcher, connection: 
 
 def _client_text(agent: Agent, error: Exception) -> str:
     """What the caller reads: errors of the store speak of files, for those who run the server."""
-    if not isinstance(error, StoreError) or getattr(agent, "expose_errors", False):
+    plain = not isinstance(error, StoreError) or isinstance(error, AgentDeletedError)
+    if plain or getattr(agent, "expose_errors", False):
         return json.error_text(error)
     return error.client_text() if isinstance(error, StoreUnavailableError) else UNKNOWN_ERROR
 

@@ -42,7 +42,6 @@ from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
-from thinkwell.store.deleting import mark_deleted
 from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
 from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.policy import Crowd
@@ -112,7 +111,6 @@ class Activation:
         tasks: TaskOwner,
         desk: JobDesk,
         seats: Seats,
-        mark_deleted: Callable[[], Awaitable[None]],
     ) -> None:
         self.agent = agent
         self.desk = desk
@@ -123,7 +121,6 @@ class Activation:
         self._turns = None if chat is None else chat.turns
         self._tasks = tasks
         self._seats = seats
-        self._mark_deleted = mark_deleted
         self._users = 0
 
     @contextmanager
@@ -190,10 +187,10 @@ class Activation:
             await self._turns.wait_until_idle()
 
     async def delete(self, jobs_ended: Callable[[float], Awaitable[None]]) -> None:
-        """Forget the agent: its features hear of it, its clients are sent away, it is marked.
+        """Stop for good: its features hear of it, what runs is ended, its clients are sent away.
 
-        `jobs_ended` waits so long for handlers that were told to stop. A process that dies before
-        the mark has deleted nothing: what ran was stopped, and the agent is still there.
+        `jobs_ended` waits so long for handlers that were told to stop. A process that dies here
+        has deleted nothing: what ran was stopped, and the agent is still there.
         """
         await self._seats.delete()
         if self._turns is not None:
@@ -203,10 +200,10 @@ class Activation:
             await self.desk.cancel(job.id, DELETED)
         grace = limits_of(getattr(self.agent, "time_limits", {})).grace
         await jobs_ended(2 * grace + CLOSING)  # one to stop by itself, one after the cancel
-        for connection in self._connections:
-            connection.close(GONE, DELETED)
+        self._connections.send_away(GONE, DELETED)
+        if self._turns is not None:
+            self._turns.close(deleted=True)
         await self.stop()
-        await self._mark_deleted()
 
     async def stop(self, within: float = CLOSING) -> None:
         """Stop at once. Unsettled turns stay unsettled and go on at the next start.
@@ -269,14 +266,7 @@ async def wake(
         tasks=tasks,
         desk=desk,
         seats=seats,
-        mark_deleted=partial(_mark_deleted, owner, shared),
     )
-
-
-async def _mark_deleted(owner: Owner, shared: Shared) -> None:
-    now = shared.clock.now()
-    await shared.commits.run(owner, lambda tx: mark_deleted(tx, owner.agent_id, now=now))
-    owner.over = True  # when the rows are gone, a late write must not bear the agent again
 
 
 async def _claim(cls: type[Agent], name: str, shared: Shared, *, create: bool) -> OwnedAgent:
@@ -331,7 +321,7 @@ def _desk_of(agent: Agent, owner: Owner, shared: Shared) -> JobDesk:
         clock=shared.clock,
         bus=shared.bus,
         new_due=shared.new_due_job,
-        epoch=owner.epoch,
+        epoch=lambda: owner.epoch,  # it gets one with its first write
         asking=asking_for,
     )
 

@@ -34,6 +34,7 @@ ThinkwellError
 │  ├─ StoreUnavailableError    it does not write now (a full disk, a file that is gone)
 │  ├─ SchemaTooNewError        the file was written by a newer Thinkwell
 │  └─ OwnershipLostError       another host took this agent over
+│     └─ AgentDeletedError     the agent is deleted, or is just being deleted
 ├─ SubmissionConflictError     an id and an idempotency key that name different turns
 ├─ JobError                    a job that could never run, or an attempt of one that is over
 ├─ FeatureError                a feature raised; the text names it
@@ -353,6 +354,14 @@ class OwnershipLostError(StoreError):
     def __init__(self, agent_id: str) -> None:
         super().__init__(f"Agent {agent_id!r} is owned by another host now.")
         self.agent_id = agent_id
+
+
+class AgentDeletedError(OwnershipLostError):
+    """The agent is deleted, or is just being deleted. The next call finds a new one."""
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__(agent_id)
+        self.args = (f"Agent {agent_id!r} is deleted.",)
 
 
 class SubmissionConflictError(ThinkwellError):

@@ -1,4 +1,4 @@
-"""Agents that are deleted and whose rows still have to go.
+"""Agents that are deleted: marked, then their rows go.
 
 The same work whether the agent was deleted now or by a process that died meanwhile. Whoever asks
 for the agent waits for it, and finds a new one.
@@ -8,28 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import TaskOwner
+from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.trimming import erase_live_rows
-from thinkwell.store.deleting import deleted_agents, remove_piece
+from thinkwell.journal.turn_log import Owner
+from thinkwell.store.base import Transaction
+from thinkwell.store.deleting import deleted_agents, mark_deleted, remove_agent, remove_piece
 
 log = logging.getLogger("thinkwell.host")
 
 
 class Deletions:
-    """Removes the rows of marked agents, each in one task."""
+    """Removes agents that nobody runs any more, each in one task. `gone` hears of each."""
 
-    def __init__(self, shared: Shared, tasks: TaskOwner) -> None:
+    def __init__(self, shared: Shared, tasks: TaskOwner, gone: Callable[[str], None]) -> None:
         self._shared = shared
         self._tasks = tasks
-        self._marked: dict[str, asyncio.Task[None] | None] = {}
+        self._gone = gone
+        self._going: dict[str, asyncio.Task[None]] = {}
 
     def __contains__(self, agent_id: str) -> bool:
-        return agent_id in self._marked
+        return agent_id in self._going
 
     async def take_up(self) -> None:
         """Go on with what a process that is gone has begun."""
@@ -41,17 +46,41 @@ class Deletions:
         for agent_id in left:
             self._begin(agent_id)
 
-    async def erase(self, agent_id: str) -> None:
-        """Until nothing is left of a marked agent. Leaving stops nothing."""
-        task = self._marked.get(agent_id)
+    async def remove(self, agent_id: str) -> None:
+        """Until nothing is left of an agent. Leaving stops nothing."""
+        task = self._going.get(agent_id)
         if task is None or task.done():  # it failed: this is the next try
             task = self._begin(agent_id)
         await asyncio.shield(task)
 
     def _begin(self, agent_id: str) -> asyncio.Task[None]:
-        task = self._tasks.spawn(self._erase(agent_id), name=f"erase:{agent_id}")
-        self._marked[agent_id] = task
+        task = self._tasks.spawn(self._remove(agent_id), name=f"remove:{agent_id}")
+        self._going[agent_id] = task
         return task
+
+    async def _remove(self, agent_id: str) -> None:
+        try:
+            await self._mark(agent_id)
+        except BaseException:
+            del self._going[agent_id]  # it is still there, and can be woken
+            raise
+        await self._erase(agent_id)
+        del self._going[agent_id]
+        self._gone(agent_id)
+
+    async def _mark(self, agent_id: str) -> None:
+        """From this commit on nobody owns it: whoever still writes for it is refused."""
+        now, owner = self._shared.clock.now(), self._shared.owners.get(agent_id)
+
+        async def mark(tx: Transaction) -> None:
+            await mark_deleted(tx, agent_id, now=now)
+            if owner is not None:
+                # At once: what shares this transaction comes too late already. And for good, for
+                # an owner that never had a row could otherwise make the agent anew.
+                if_not_stored(partial(_keep, owner))
+                owner.over = owner.deleted = True
+
+        await self._shared.commits.run(None, mark)
 
     async def _erase(self, agent_id: str) -> None:
         store, commits = self._shared.store, self._shared.commits
@@ -62,7 +91,11 @@ class Deletions:
             await asyncio.sleep(0)
         # Its turns are gone: none keeps its live rows.
         await erase_live_rows(store, commit, agent_id)
-        await commit(lambda tx: tx.execute("remove_agent", {"agent": agent_id}))
+        await commit(lambda tx: remove_agent(tx, agent_id))
         commits.forget_bodies(agent_id)
         await store.scrub()
-        del self._marked[agent_id]
+
+
+def _keep(owner: Owner) -> None:
+    """The mark is not stored: the agent is still there."""
+    owner.over = owner.deleted = False

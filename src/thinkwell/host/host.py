@@ -49,6 +49,7 @@ from thinkwell.journal.starts import deadly_starts
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import agents_with_work, all_agents, has_work
 from thinkwell.store.base import Store
+from thinkwell.store.deleting import has_rows
 from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.line.suspects import Suspects
 
@@ -106,7 +107,7 @@ class Host:
         )
         self._shared.crowd = Crowd(limits)
         self._jobs = JobRunner(
-            self._shared, wake=self.with_jobs, limits=limits or Limits(), alarm=alarm
+            self._shared, wake=self._with_due_jobs, limits=limits or Limits(), alarm=alarm
         )
         self._shared.new_due_job = self._jobs.new_due
         self._shared.features = tuple(features)
@@ -121,7 +122,7 @@ class Host:
         self._last_used: dict[str, float] = {}
         self._tasks = TaskOwner("host")
         self._deleting: dict[str, asyncio.Task[None]] = {}
-        self._deletions = Deletions(self._shared, self._tasks)
+        self._deletions = Deletions(self._shared, self._tasks, self._forget)
         self._running = False
         self.draining = False
         """Whether a stop has begun: nobody should send work here any more."""
@@ -206,7 +207,7 @@ class Host:
         """
         self._check_served(address)
         if address.id not in self._deleting:
-            if await self._store.fetch_one("agent_epoch", {"id": address.id}) is None:
+            if not await has_rows(self._store, address.id):
                 return False
             if address.id not in self._deleting:  # nobody came meanwhile
                 task = self._tasks.spawn(self._delete(address), name=f"delete:{address.id}")
@@ -216,15 +217,31 @@ class Host:
 
     async def _delete(self, address: AgentAddress) -> None:
         try:
+            if address.id not in self._deletions:  # nor did a process that died delete it
+                await self._close_for_good(address)
+            await self._deletions.remove(address.id)
+        finally:
+            del self._deleting[address.id]
+
+    async def _close_for_good(self, address: AgentAddress) -> None:
+        """Let an agent that is deleted end what it does. One that cannot start has nothing to."""
+        try:
             activation = await self.agent(address, create=False)
+        except (HostClosedError, StoreUnavailableError):
+            raise
+        except Exception as error:  # noqa: BLE001 - it is deleted because of that, as likely as not
+            about = {"action": "delete", "agent": address.id}
+            log.warning("deleted without being started: %s", error, extra=about)
+        else:
             with activation.in_use():
                 await activation.delete(partial(self._jobs.ended, address.id))
-            await self._deletions.erase(address.id)
-        finally:
-            # Only now: until its rows were gone, a call had to find it closed instead of waking it.
-            self._awake.pop(address.id, None)
-            self._last_used.pop(address.id, None)
-            del self._deleting[address.id]
+        # From here on a call finds `_deletions` and waits there, then wakes a new one.
+        self._awake.pop(address.id, None)
+        self._last_used.pop(address.id, None)
+
+    def _forget(self, agent_id: str) -> None:
+        """The next agent of that name has a start of its own."""
+        self._starts.forget(agent_id)
 
     def _stub(self, cls: type | str, name: str) -> AgentStub:
         """Another agent of this host, for a feature."""
@@ -257,6 +274,8 @@ class Host:
         delay = FIRST_RETRY
         while self._running:
             try:
+                if not await self._is_there(address):
+                    return  # it was deleted instead
                 await asyncio.shield(self._activate(address, create=False))
                 return
             except Exception as error:
@@ -335,7 +354,7 @@ class Host:
     async def _wake(self, address: AgentAddress, *, create: bool) -> Activation:
         cls = self._classes[address.class_name]
         if address.id in self._deletions:
-            await self._deletions.erase(address.id)  # what was there before is no part of it
+            await self._deletions.remove(address.id)  # what was there before is no part of it
         async with self._starts.watched(address.id):
             awake = await wake(cls, address.name, self._shared, self._instance, create=create)
         self._jobs.woken(address.id)
@@ -345,8 +364,17 @@ class Host:
         """An agent by its id, awake, or the host itself, whose upkeep is a job too."""
         if agent_id == HOST:
             return self._upkeep
-        # One that has jobs has a row; one that was deleted meanwhile gets none.
+        # One that has jobs has a row; one that was deleted meanwhile must not get one.
         return await self.agent(AgentAddress.of(agent_id), create=False)
+
+    async def _with_due_jobs(self, agent_id: str) -> JobsAwake | None:
+        """The same; None if the agent was deleted: its start may fail, and it has no jobs now."""
+        if agent_id != HOST and not await self._is_there(AgentAddress.of(agent_id)):
+            return None
+        return await self.with_jobs(agent_id)
+
+    async def _is_there(self, address: AgentAddress) -> bool:
+        return await self._store.fetch_one("agent_epoch", {"id": address.id}) is not None
 
     def start_again(self, address: AgentAddress) -> bool:
         """Somebody has mended the start that killed the process. False if it is not parked."""

@@ -49,7 +49,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
 
 async def lease(desk: JobDesk, job: Job, *, boot: int, now: float) -> Lease | None:
     """Begin an attempt: from this commit on it counts. None if the job does not wait any more."""
-    epoch = desk.epoch
+    epoch = desk.epoch()
     controller = desk.begin(job)  # first: a cancel that follows the commit must reach it
     leased = None
     try:

@@ -91,8 +91,8 @@ class Awake(Protocol):
         ...
 
 
-Wake = Callable[[str], Awaitable[Awake]]
-"""Wakes an agent by its id."""
+Wake = Callable[[str], Awaitable[Awake | None]]
+"""Wakes an agent by its id. None if it is gone, and its jobs with it."""
 
 
 class JobRunner:
@@ -231,12 +231,8 @@ class JobRunner:
         """
         try:
             awake = await self._wake(agent_id)
-            with awake.in_use():
-                if awake.owes_hooks:
-                    await self._places.acquire()
-                    self._run_apart(agent_id, awake, awake.deliver_owed_hooks())
-                while not self._stopping and await self._take(agent_id, awake):
-                    pass
+            if awake is not None:
+                await self._take_all(agent_id, awake)
             self._failing.pop(agent_id, None)
         except (ConfigurationError, AgentParkedError) as error:
             self._warn_once(agent_id, f"due jobs wait: {error}")
@@ -251,6 +247,14 @@ class JobRunner:
             self._agents.done(agent_id)
             self._forget_if_idle(agent_id)
             self._news.set()
+
+    async def _take_all(self, agent_id: str, awake: Awake) -> None:
+        with awake.in_use():
+            if awake.owes_hooks:
+                await self._places.acquire()
+                self._run_apart(agent_id, awake, awake.deliver_owed_hooks())
+            while not self._stopping and await self._take(agent_id, awake):
+                pass
 
     def _try_later(self, agent_id: str, first: float = FIRST_RETRY) -> None:
         """Meanwhile it gives up its place: it must not keep the others waiting."""

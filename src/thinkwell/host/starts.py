@@ -59,6 +59,11 @@ class Starts:
         self._parked.discard(agent_id)
         return was_parked
 
+    def forget(self, agent_id: str) -> None:
+        """The agent is deleted: another one of its name has not killed anything."""
+        self._parked.discard(agent_id)
+        self._deaths.pop(agent_id, None)
+
     def check(self, agent_id: str) -> None:
         """Raises `AgentParkedError` if the agent must not be started."""
         reason = self.parked(agent_id)

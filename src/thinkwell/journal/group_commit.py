@@ -26,13 +26,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import Context
 from typing import Any, NamedTuple, TypeVar
 
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
+from thinkwell.core.errors import StoreError, StoreUnavailableError
 from thinkwell.core.tasks import TaskOwner, wait_to_the_end
 from thinkwell.journal.asked import Asked, refuse_inside_work
 from thinkwell.journal.bodies import Body, BodyStore
@@ -92,6 +92,8 @@ class GroupCommit:
         self._scheduled = False
         self._last_commit = float("-inf")
         self._bodies = BodyStore()
+        self._born: list[tuple[Owner, int]] = []
+        """Who gets an epoch when the transaction commits that makes its agent's row."""
         self._rows_since_trim = 0
         self._trimming = False
         self.health = StoreHealth(self._probe, self._tasks, bus or EventBus(), sleep)
@@ -208,8 +210,9 @@ class GroupCommit:
     async def _carry_out(
         self, tx: Transaction, asked: Asked, lost: Collection[Owner], *, alone: bool
     ) -> None:
-        if asked.owner is not None and asked.owner in lost:
-            asked.fail(OwnershipLostError(asked.owner.agent_id))
+        # `over` again: a work before it in this transaction may have deleted the agent.
+        if asked.owner is not None and (asked.owner.over or asked.owner in lost):
+            asked.fail(asked.owner.lost())
             return
         if alone:  # the transaction is its savepoint
             await asked.carry_out(tx)
@@ -258,23 +261,30 @@ class GroupCommit:
 
         Two owners of one agent may ask at once; the older one has lost.
         """
-        for log in [log for log in self._waiting if log.owner.over]:
-            log.failure = OwnershipLostError(log.owner.agent_id)
-            del self._waiting[log]
+        self._born.clear()
+        self._leave_out(log for log in self._waiting if log.owner.over)
         epochs = {log.owner.agent_id: log.owner.epoch for log in self._waiting}
         asking = {owner for owner in owners if not owner.over}
         for owner in asking:
             epochs[owner.agent_id] = max(epochs.get(owner.agent_id, 0), owner.epoch)
         gone: set[str] = set()
         for agent_id in await check_epochs(tx, epochs):
-            if not await bear(tx, agent_id, epochs[agent_id], now=self._clock.now()):
-                self._lose(agent_id)
+            epoch = await bear(tx, agent_id, epochs[agent_id], now=self._clock.now())
+            if epoch is None:
+                self._leave_out(log for log in self._waiting if log.owner.agent_id == agent_id)
                 gone.add(agent_id)
+            else:
+                owning = {*asking, *(log.owner for log in self._waiting)}
+                self._born += [(owner, epoch) for owner in owning if owner.agent_id == agent_id]
         lost = {o for o in asking if o.agent_id in gone or o.epoch < epochs[o.agent_id]}
         return lost.union(set(owners) - asking)
 
     async def _write_waiting(self, tx: Transaction) -> list[Written]:
-        batch = [Written(log, len(log.bodies), len(log.events)) for log in self._waiting]
+        batch = [
+            Written(log, len(log.bodies), len(log.events))
+            for log in self._waiting
+            if not log.owner.over  # a work of this transaction may have deleted the agent
+        ]
         rows = [row for written in batch for row in _rows(written)]
         if rows:
             await tx.execute_many("append_journal", rows)
@@ -284,6 +294,8 @@ class GroupCommit:
 
     def _tell(self, batch: list[Written]) -> None:
         self._last_commit = self._clock.monotonic()
+        for owner, epoch in self._born:
+            owner.epoch = epoch
         self._bodies.committed()
         for log, upto, events in batch:
             told = log.events[log.events_written : events]
@@ -311,9 +323,10 @@ class GroupCommit:
         """A clear drops what this agent's journals refer to."""
         self._bodies.forget(agent_id)
 
-    def _lose(self, agent_id: str) -> None:
-        for log in [log for log in self._waiting if log.owner.agent_id == agent_id]:
-            log.failure = OwnershipLostError(agent_id)
+    def _leave_out(self, logs: Iterable[TurnLog]) -> None:
+        """Their owners may not write any more."""
+        for log in tuple(logs):
+            log.failure = log.owner.lost()
             del self._waiting[log]
 
     def _give_up(self, error: StoreError) -> None:

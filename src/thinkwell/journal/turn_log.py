@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from thinkwell.core.errors import StoreError
+from thinkwell.core.errors import AgentDeletedError, OwnershipLostError, StoreError
 from thinkwell.journal.bodies import Body
 
 
@@ -22,10 +22,18 @@ class Owner(msgspec.Struct, eq=False, weakref=True):
 
     agent_id: str
     epoch: int
+    """Of one that had no row when it was looked at: the one its first write was made under."""
     over: bool = False
     """Another activation took its place here, or the agent is deleted: it writes nothing more. The
-    epoch alone does not say so of one that had no row when it was looked at.
+    epoch alone does not say so before the agent has a row, or in the transaction that deletes it.
     """
+    deleted: bool = False
+    """Whether that is why."""
+
+    def lost(self) -> OwnershipLostError:
+        """Why it may not write."""
+        error = AgentDeletedError if self.deleted else OwnershipLostError
+        return error(self.agent_id)
 
 
 class LogEvent(msgspec.Struct, frozen=True):

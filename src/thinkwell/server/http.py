@@ -19,7 +19,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from thinkwell.core import json
-from thinkwell.core.errors import AgentParkedError, HostClosedError, StoreUnavailableError
+from thinkwell.core.errors import (
+    AgentDeletedError,
+    AgentParkedError,
+    HostClosedError,
+    StoreUnavailableError,
+)
 from thinkwell.core.limits import payer_of
 from thinkwell.core.tasks import CutOffError
 from thinkwell.host.client import AgentAddress
@@ -56,6 +61,8 @@ async def serve_http(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
         return
     except HostClosedError:
         response = text_response(503, "Service Unavailable")
+    except AgentDeletedError as error:
+        response = text_response(410, str(error))
     except AgentParkedError as error:
         response = text_response(503, str(error))
     except StoreUnavailableError as error:
@@ -69,7 +76,7 @@ async def serve_http(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
     try:
         send = patient(call.send, edge.meter.limits.read_seconds)
         await _send_unless_stopped(edge, response, AsgiCall(call.scope, call.receive, send))
-    except (ClientDisconnect, HostClosedError):
+    except (ClientDisconnect, HostClosedError, AgentDeletedError):
         log.debug("a stream was cut", extra={"path": call.scope["path"]})
     except Exception:  # it has begun: all that is left is to cut it
         log.exception("a stream failed", extra={"path": call.scope["path"]})

@@ -23,6 +23,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from thinkwell.core.errors import (
+    AgentDeletedError,
     AgentParkedError,
     StoreError,
     StoreUnavailableError,
@@ -155,7 +156,8 @@ async def _open(
         try:
             connection = await edge.host.open_connection(address, connection_id, opening, outbox)
         except Exception as error:
-            trace = None if isinstance(error, AgentParkedError) else error
+            known = isinstance(error, AgentParkedError | AgentDeletedError)
+            trace = None if known else error
             about = {"agent": address.id}
             log.error("a connection could not be set up: %r", error, exc_info=trace, extra=about)
             outbox.discard()
@@ -195,7 +197,10 @@ async def _close(send: Send, code: int, reason: str) -> None:
 
 async def _report(error: Exception, send: Send) -> None:
     """Tell the client why there is no connection (§1.3.7). Only our own errors show their text."""
+    code = SETUP_FAILED
     match error:
+        case AgentDeletedError():  # as if it had been connected before
+            code, text = REFUSED + 410, str(error)
         case StoreUnavailableError():
             text = error.client_text()
         case ThinkwellError() if not isinstance(error, StoreError):
@@ -204,7 +209,7 @@ async def _report(error: Exception, send: Send) -> None:
             text = "Internal error"
     with suppress(OSError):
         await send({"type": "websocket.send", "text": dumps({"error": text})})
-        await send({"type": "websocket.close", "code": SETUP_FAILED})
+        await send({"type": "websocket.close", "code": code})
 
 
 async def _read(

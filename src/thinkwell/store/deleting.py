@@ -30,13 +30,19 @@ REMOVALS = (
 
 async def mark_deleted(tx: Transaction, agent_id: str, *, now: float) -> None:
     """From this commit on the agent is gone for everybody."""
-    await tx.execute("mark_deleted", {"agent": agent_id, "now": now})
+    cls, _, name = agent_id.partition("/")
+    await tx.execute("mark_deleted", {"agent": agent_id, "class": cls, "name": name, "now": now})
     await tx.execute("remove_conversations", {"agent": agent_id, "limit": PIECE})
 
 
 async def deleted_agents(reader: Reader) -> list[str]:
     """The ids of agents that are marked and have rows left."""
     return [row["id"] for row in await reader.fetch_all("deleted_agents", {})]
+
+
+async def has_rows(reader: Reader, agent_id: str) -> bool:
+    """Whether anything is stored of an agent: itself, or rows that lost it."""
+    return bool(await reader.fetch_all("rows_of_agent", {"agent": agent_id}))
 
 
 async def remove_piece(tx: Transaction, agent_id: str) -> bool:
@@ -51,3 +57,9 @@ async def remove_piece(tx: Transaction, agent_id: str) -> bool:
         await tx.execute("drop_blob_use", {"agent": agent_id, "hash": row["hash"]})
         await tx.execute("drop_unused_blob", {"hash": row["hash"]})
     return len(uses) == left
+
+
+async def remove_agent(tx: Transaction, agent_id: str) -> None:
+    """Remove the agent itself, when nothing else is left of it."""
+    await tx.execute("remember_epoch", {"agent": agent_id})
+    await tx.execute("remove_agent", {"agent": agent_id})

@@ -51,13 +51,16 @@ async def claim_if_there(
     return await claim(store, agent_id, cls=cls, name=name, now=now)
 
 
-async def bear(tx: Transaction, agent_id: str, epoch: int, *, now: float) -> bool:
-    """The first write for an agent without a row makes it. False if somebody else owns it."""
+async def bear(tx: Transaction, agent_id: str, epoch: int, *, now: float) -> int | None:
+    """The first write for an agent without a row makes it.
+
+    The epoch it is owned under from then on; None if somebody else owns it.
+    """
     if epoch != UNBORN:
-        return False
+        return None
     cls, _, name = agent_id.partition("/")
-    made = await tx.execute("bear_agent", {"id": agent_id, "class": cls, "name": name, "now": now})
-    return made == 1
+    row = await tx.fetch_one("bear_agent", {"id": agent_id, "class": cls, "name": name, "now": now})
+    return None if row is None else row["epoch"]
 
 
 async def check_epochs(tx: Reader, claims: Mapping[str, int]) -> set[str]:

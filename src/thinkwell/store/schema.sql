@@ -20,6 +20,12 @@ CREATE TABLE agents (
 );
 CREATE INDEX agents_deleted ON agents (id) WHERE deleted_at IS NOT NULL;
 
+-- The highest epoch that went with a deleted agent: a new agent of its name begins above it. One row.
+CREATE TABLE removed_epochs (
+    id BIGINT NOT NULL PRIMARY KEY CHECK (id = 1),
+    highest BIGINT NOT NULL
+);
+
 CREATE TABLE sessions (
     agent TEXT NOT NULL,
     id TEXT NOT NULL,

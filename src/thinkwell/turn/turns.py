@@ -17,8 +17,10 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import (
+    AgentDeletedError,
     HostClosedError,
     StoreUnavailableError,
+    ThinkwellError,
     TurnActiveError,
     TurnChainError,
     TurnNotFoundError,
@@ -96,7 +98,7 @@ class Turns:
         self.intake = asyncio.Lock()
         """Held while a submit is judged by the concurrency policy and accepted."""
         self._watchers: dict[object, Watch] = {}
-        self._closed, self._forgotten = False, 0
+        self._closed, self._deleted, self._forgotten = False, False, 0
         self._parts: Parts | None = None
 
     @property
@@ -129,7 +131,7 @@ class Turns:
         `awaited`, that the code that asks goes no further until it has ended.
         """
         if self._closed:
-            raise HostClosedError("The app is stopping and accepts no new turns.")
+            raise self._ended("The app is stopping and accepts no new turns.")
         depth = chain_depth.get()
         if depth > self.parts.agent.max_turn_chain:
             raise TurnChainError(depth)
@@ -440,11 +442,20 @@ class Turns:
         """Until no turn runs and none waits."""
         await self.line.wait_until_idle()
 
-    def close(self) -> None:
-        """Accept nothing more, and free whoever waits: unsettled turns go on at the next start."""
-        self._closed = True
+    def close(self, *, deleted: bool = False) -> None:
+        """Accept nothing more, and free whoever waits.
+
+        Unsettled turns go on at the next start, unless the agent is deleted.
+        """
+        self._closed, self._deleted = True, self._deleted or deleted
         for handle in self.line.handles():
-            handle.release(HostClosedError("The app stopped; the turn goes on at its next start."))
+            handle.release(self._ended("The app stopped; the turn goes on at its next start."))
+
+    def _ended(self, stopping: str) -> ThinkwellError:
+        """Why nothing is accepted or told any more."""
+        if self._deleted:
+            return AgentDeletedError(self.parts.owner.agent_id)
+        return HostClosedError(stopping)
 
     # The slot
 

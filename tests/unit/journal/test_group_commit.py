@@ -16,6 +16,7 @@ from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailab
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.group_commit import CAP, MOST_TOGETHER, WINDOW
 from thinkwell.journal.turn_log import LogEvent, Owner, TurnLog
+from thinkwell.store.ownership import UNBORN
 
 
 def listen(log: TurnLog) -> list[tuple[int, list[int]]]:
@@ -194,6 +195,25 @@ class TestGroups:
         )
         assert isinstance(outcomes[0], OwnershipLostError)
         assert await _state(bench, newer) == '"newer"'
+
+    async def test_of_two_who_saw_no_row_the_first_to_write_owns_the_agent(self, bench: Bench):
+        """As two processes would: neither knows of the other, and no row says who is newer."""
+        first, second = Owner("a/new", UNBORN), Owner("a/new", UNBORN)
+        await bench.commits.run(first, _set_state(first, '"first"'))
+        with pytest.raises(OwnershipLostError):
+            await bench.commits.run(second, _set_state(second, '"second"'))
+        await bench.commits.run(first, _set_state(first, '"again"'))
+        assert await _state(bench, first) == '"again"'
+
+    async def test_a_birth_that_is_not_stored_can_be_tried_again(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ):
+        owner = Owner("a/new", UNBORN)
+        fail_next_commit(monkeypatch)
+        with pytest.raises(StoreUnavailableError):
+            await bench.commits.run(owner, _set_state(owner, "1"))
+        await bench.commits.insist(owner, _set_state(owner, "2"))
+        assert await _state(bench, owner) == "2"
 
     async def test_a_work_sees_the_context_of_whoever_asked_for_it(self, bench: Bench):
         said: ContextVar[str] = ContextVar("said", default="nothing")

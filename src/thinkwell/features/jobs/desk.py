@@ -55,7 +55,7 @@ class JobDesk:
         clock: Clock,
         bus: EventBus,
         new_due: NewDue,
-        epoch: int = 0,
+        epoch: Callable[[], int] = lambda: 0,
         asking: Callable[[str], Any] = lambda _agent_id: None,
     ) -> None:
         self.agent_id = agent_id

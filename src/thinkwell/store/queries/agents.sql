@@ -1,15 +1,16 @@
 -- name: claim_agent
 -- Take an agent: its row is made on the first claim, every claim raises the epoch.
 INSERT INTO agents (id, class, name, epoch, generation, state, created_at)
-VALUES (:id, :class, :name, 1, 0, NULL, :now)
+VALUES (:id, :class, :name, COALESCE((SELECT highest FROM removed_epochs), 0) + 1, 0, NULL, :now)
 ON CONFLICT (id) DO UPDATE SET epoch = agents.epoch + 1
 RETURNING epoch, generation, state;
 
 -- name: bear_agent
 -- The first write of an agent that was only looked at so far.
 INSERT INTO agents (id, class, name, epoch, generation, state, created_at)
-VALUES (:id, :class, :name, 0, 0, NULL, :now)
-ON CONFLICT (id) DO NOTHING;
+VALUES (:id, :class, :name, COALESCE((SELECT highest FROM removed_epochs), 0) + 1, 0, NULL, :now)
+ON CONFLICT (id) DO NOTHING
+RETURNING epoch;
 
 -- name: agent_epoch
 -- The epoch one agent is owned under. Nobody owns one that is being deleted.

@@ -3,8 +3,28 @@
 -- live journal is erased by position: that table has no index by agent.
 
 -- name: mark_deleted
--- From now on nobody owns it or finds it.
-UPDATE agents SET deleted_at = :now, state = NULL WHERE id = :agent;
+-- From now on nobody owns it or finds it. Rows without an agent get one, so that they can go.
+INSERT INTO agents (id, class, name, epoch, generation, state, created_at, deleted_at)
+VALUES (:agent, :class, :name, 0, 0, NULL, :now, :now)
+ON CONFLICT (id) DO UPDATE SET deleted_at = excluded.deleted_at, state = NULL;
+
+-- name: rows_of_agent
+-- Whether anything is stored of an agent. One that is known in `agents` answers at once.
+SELECT 1 AS found FROM agents WHERE id = :agent
+UNION ALL SELECT 1 FROM conversations WHERE agent = :agent
+UNION ALL SELECT 1 FROM sessions WHERE agent = :agent
+UNION ALL SELECT 1 FROM messages WHERE agent = :agent
+UNION ALL SELECT 1 FROM turns WHERE agent = :agent
+UNION ALL SELECT 1 FROM packed_journals WHERE agent = :agent
+UNION ALL SELECT 1 FROM tool_calls WHERE agent = :agent
+UNION ALL SELECT 1 FROM decisions WHERE agent = :agent
+UNION ALL SELECT 1 FROM starts WHERE agent = :agent
+UNION ALL SELECT 1 FROM approvers WHERE agent = :agent
+UNION ALL SELECT 1 FROM storage WHERE agent = :agent
+UNION ALL SELECT 1 FROM jobs WHERE agent = :agent
+UNION ALL SELECT 1 FROM message_versions WHERE agent = :agent
+UNION ALL SELECT 1 FROM blob_uses WHERE agent = :agent
+LIMIT 1;
 
 -- name: deleted_agents
 -- Whose rows still have to go.
@@ -71,6 +91,12 @@ DELETE FROM conversations WHERE agent = :agent AND :limit > 0;
 -- name: blob_uses_of
 -- A piece of what an agent refers to.
 SELECT hash FROM blob_uses WHERE agent = :agent LIMIT :limit;
+
+-- name: remember_epoch
+-- The epochs of this agent must not begin anew with the next one of its name.
+INSERT INTO removed_epochs (id, highest) SELECT 1, epoch FROM agents WHERE id = :agent
+ON CONFLICT (id) DO UPDATE SET highest = excluded.highest
+WHERE excluded.highest > removed_epochs.highest;
 
 -- name: remove_agent
 -- The agent itself, when nothing else is left of it.

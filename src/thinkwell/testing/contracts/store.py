@@ -21,6 +21,7 @@ import pytest
 from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.store.base import Reader, Store, Transaction
+from thinkwell.store.deleting import remove_agent
 from thinkwell.store.ownership import check_epochs, claim
 
 Reopen = Callable[[], Awaitable[Store]]
@@ -238,6 +239,15 @@ class StoreContract:
         second = await claim(store, "a", cls="assistant", name="a", now=2.0)
         assert (first.epoch, first.generation, first.state) == (1, 0, None)
         assert second.epoch == 2
+
+    async def test_the_epochs_of_a_name_go_on_when_its_agent_is_removed(self, store: Store) -> None:
+        """Whoever wrote for the old agent is never taken for the owner of the new one."""
+        for _ in range(3):
+            await claim(store, "a", cls="assistant", name="a", now=1.0)
+        async with store.transaction() as tx:
+            await remove_agent(tx, "a")
+        again = await claim(store, "a", cls="assistant", name="a", now=2.0)
+        assert again.epoch == 4
 
     async def test_check_epochs_names_the_agents_that_lost(self, store: Store) -> None:
         """Others in the same batch are not touched; an agent without a row has lost too."""
