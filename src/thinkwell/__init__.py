@@ -160,24 +160,26 @@ _MOVED = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name on first use, so that `import thinkwell` stays cheap."""
-    if name in _MODULES:
-        return import_module(f"thinkwell.{name}")
-    if name in _MOVED:
-        # Not kept in `globals()`: each place that still says it is told where to look.
-        warn(
-            f"thinkwell.{name} has moved: write `from {_MOVED[name]} import {name}`.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return getattr(import_module(_MOVED[name]), name)
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'thinkwell' has no attribute {name!r}")
-    value = getattr(import_module(f"thinkwell.{home}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or every misspelt import would be right for type checkers
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name on first use, so that `import thinkwell` stays cheap."""
+        if name in _MODULES:
+            return import_module(f"thinkwell.{name}")
+        if name in _MOVED:
+            # Not kept in `globals()`: each place that still says it is told where to look.
+            warn(
+                f"thinkwell.{name} has moved: write `from {_MOVED[name]} import {name}`.",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(import_module(_MOVED[name]), name)
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'thinkwell' has no attribute {name!r}")
+        value = getattr(import_module(f"thinkwell.{home}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -303,7 +303,12 @@ class TestErrorHooks:
     async def test_5_15_the_first_classification_counts_and_a_raise_is_none(self):
         seen: list[Any] = []
         async with running(Tools, [error(RuntimeError("boom"))]) as stage:
-            for answer in (raiser(ValueError("x")), lambda *_: "nonsense", lambda *_: "fatal"):
+            answers: list[Any] = [
+                raiser(ValueError("x")),
+                lambda *_: "nonsense",
+                lambda *_: "fatal",
+            ]
+            for answer in answers:
                 stage.agent.add_hook("classify_chat_error", answer)
             stage.agent.add_hook("on_chat_error", lambda ctx: seen.append(ctx.classification))
             await stage.agent.run("hi")

@@ -299,8 +299,8 @@ async def test_reconcile_decides_for_a_call_that_was_stopped(verdict: Any, runs:
 
 async def test_an_error_hook_that_rewords_an_unknown_outcome_does_not_settle_it(file: Path):
     class Rewords(Till):
-        async def on_tool_error(self, ctx: Any) -> Exception:
-            return ValueError("something went wrong")
+        async def on_tool_error(self, ctx: Any) -> dict[str, Exception]:
+            return {"error": ValueError("something went wrong")}
 
     await crash_while_paying(file, Rewords)
     async with running(Rewords, "sorry", [PAY], "sorry", store=SqliteStore(file)) as stage:

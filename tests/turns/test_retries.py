@@ -89,14 +89,14 @@ class TestRetries:
 
 class TestClassification:
     @pytest.mark.parametrize("kind", ["transient", "rate_limit"])
-    async def test_11_6_a_classified_error_is_tried_again(self, kind: str):
+    async def test_11_6_a_classified_error_is_tried_again(self, kind: Any):
         async with running(Plain, [error(RuntimeError("odd"))], "ok") as stage:
             without_waiting(stage)
             stage.agent.add_hook("classify_chat_error", lambda *_: kind)
             assert (await stage.agent.run("hi")).text == "ok"
 
     @pytest.mark.parametrize("kind", ["fatal", "unknown", "context_overflow"])
-    async def test_11_6_the_hook_may_forbid_a_retry(self, kind: str):
+    async def test_11_6_the_hook_may_forbid_a_retry(self, kind: Any):
         told: list[Any] = []
         async with running(Plain, [error(BUSY)]) as stage:
             stage.agent.add_hook("classify_chat_error", lambda *_: kind)

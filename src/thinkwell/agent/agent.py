@@ -14,6 +14,7 @@ from thinkwell.agent.definition import check_class, class_name_of
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
 from thinkwell.core.principal import Principal
+from thinkwell.core.user_code import MaybeAsync
 from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.feature import Feature, Without
 from thinkwell.hooks.seats import Seats
@@ -77,18 +78,18 @@ class Agent:
         """
         await self._state.set(state)
 
-    def validate_state_change(self, state: Any, source: Source) -> Any:
+    def validate_state_change(self, state: Any, source: Source, /) -> MaybeAsync[None]:
         """A state is about to be stored; `source` is the connection, or `"server"`.
 
         Raise to refuse it.
         """
 
-    def on_state_changed(self, state: Any, source: Source) -> Any:
+    def on_state_changed(self, state: Any, source: Source, /) -> MaybeAsync[None]:
         """A new state is stored and shown. What this raises changes nothing."""
 
     # Who may
 
-    def authorize(self, action: Action, principal: Principal | None, subject: Subject) -> Any:
+    def authorize(self, action: Action, principal: Principal | None, subject: Subject, /) -> Any:
         """Whether a client may do something; `subject` says what it is about.
 
         May be async. Whatever it raises refuses. What your own code does is not asked about.
@@ -113,38 +114,53 @@ class Agent:
         """
         self._connections.broadcast(message, without)
 
-    def get_connection_tags(self, connection: Connection, request: HttpRequest) -> Sequence[str]:  # noqa: ARG002 - for overriding methods
+    def get_connection_tags(
+        self,
+        connection: Connection,  # noqa: ARG002 - for overriding methods
+        request: HttpRequest,  # noqa: ARG002
+        /,
+    ) -> MaybeAsync[Sequence[str]]:
         """Words to find a connection by. Called before it is told anything."""
         return ()
 
-    def should_connection_be_readonly(self, connection: Connection, request: HttpRequest) -> Any:  # noqa: ARG002
+    def should_connection_be_readonly(
+        self,
+        connection: Connection,  # noqa: ARG002 - for overriding methods
+        request: HttpRequest,  # noqa: ARG002
+        /,
+    ) -> MaybeAsync[bool]:
         """Whether this connection may only look. Called before it is told anything."""
         return False
 
-    def should_request_be_readonly(self, request: HttpRequest) -> Any:  # noqa: ARG002
+    def should_request_be_readonly(self, request: HttpRequest, /) -> MaybeAsync[bool]:  # noqa: ARG002
         """Whether this request may only look. Asked for those that would do more."""
         return False
 
-    def should_send_protocol_messages(self, connection: Connection, request: HttpRequest) -> Any:  # noqa: ARG002
+    def should_send_protocol_messages(
+        self,
+        connection: Connection,  # noqa: ARG002 - for overriding methods
+        request: HttpRequest,  # noqa: ARG002
+        /,
+    ) -> MaybeAsync[bool]:
         """Whether this connection is told identity, state and MCP servers. Chat it always is."""
         return True
 
-    def on_connect(self, connection: Connection, request: HttpRequest) -> Any:
+    def on_connect(self, connection: Connection, request: HttpRequest, /) -> MaybeAsync[None]:
         """A client is connected and knows what it has to. A raise closes the connection."""
 
-    def on_close(self, connection: Connection, code: int, reason: str) -> Any:
+    def on_close(self, connection: Connection, code: int, reason: str, /) -> MaybeAsync[None]:
         """A client is gone."""
 
-    def on_client_message(self, connection: Connection, data: str | bytes) -> Any:
+    def on_client_message(self, connection: Connection, data: str | bytes, /) -> MaybeAsync[None]:
         """A client sent something that is not part of the protocol."""
 
-    def on_request(self, request: HttpRequest) -> Any:
+    def on_request(self, request: HttpRequest, /) -> Any:
         """An HTTP request below this agent's address.
 
         Return an `HttpResponse`, text, bytes or JSON data; None means there is nothing here.
         """
 
-    def on_error(self, error: Exception, connection: Connection | None) -> Any:
+    def on_error(self, error: Exception, connection: Connection | None, /) -> MaybeAsync[None]:
         """One of the hooks about state and connections raised. It has been logged."""
 
     async def on_start(self) -> None:

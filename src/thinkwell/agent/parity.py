@@ -28,6 +28,7 @@ from thinkwell.agent.entry import (
 )
 from thinkwell.agent.history_view import HistoryView
 from thinkwell.core.signal import AbortSignal
+from thinkwell.core.user_code import MaybeAsync
 from thinkwell.hooks.contexts import ChatAbortContext, ChatDoneContext, ScopeContext
 from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.journal.submission import Submission
@@ -58,16 +59,16 @@ class Parity:
 
     # Hooks
 
-    def on_chat_done(self, ctx: ChatDoneContext) -> Any:
+    def on_chat_done(self, ctx: ChatDoneContext, /) -> MaybeAsync[None]:
         """The turn completed: stored, told, and the agent is free for the next one."""
 
-    def on_chat_abort(self, ctx: ChatAbortContext) -> Any:
+    def on_chat_abort(self, ctx: ChatAbortContext, /) -> MaybeAsync[None]:
         """The turn was stopped: stored, told, and the agent is free for the next one."""
 
-    def on_scope_register(self, ctx: ScopeContext) -> Any:
+    def on_scope_register(self, ctx: ScopeContext, /) -> MaybeAsync[None]:
         """A scope was registered; it is visible already."""
 
-    def on_scope_unregister(self, ctx: ScopeContext) -> Any:
+    def on_scope_unregister(self, ctx: ScopeContext, /) -> MaybeAsync[None]:
         """A scope was removed; it is gone already."""
 
     # Turns

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal, TypeVar, overload
 
 from thinkwell.core.signal import Disposer
+from thinkwell.core.user_code import MaybeAsync
+from thinkwell.hooks.answers import StepConfig, ToolDecision, TurnConfig
 from thinkwell.hooks.contexts import (
     ChatAbortContext,
     ChatDoneContext,
     ChatErrorContext,
     ChatResponse,
     ChunkContext,
+    Classification,
     MessageContext,
     ResponseContext,
     ScopeContext,
@@ -30,9 +33,15 @@ from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.trace import TraceContext
 
 C = TypeVar("C")
+A = TypeVar("A")
 Taking = Callable[[C], Any]
-"""A hook that is given a context; may be async."""
-ErrorHook = Callable[[Any, ChatErrorContext], Any] | Callable[[ChatErrorContext], Any]
+"""A hook that is given a context, and whose answer is ignored; may be async."""
+Answering = Callable[[C], MaybeAsync[A | Mapping[str, Any] | None]]
+"""A hook that is given a context and may answer, or leave things as they are; may be async."""
+ErrorHook = (
+    Callable[[Any, ChatErrorContext], MaybeAsync[A | None]]
+    | Callable[[ChatErrorContext], MaybeAsync[A | None]]
+)
 """A hook that is given the error and the context, or the context alone."""
 
 
@@ -63,7 +72,7 @@ class Registration:
     def add_hook(
         self,
         event: Literal["before_turn"],
-        call: Taking[TurnContext],
+        call: Answering[TurnContext, TurnConfig],
         *,
         name: str | None = None,
         timeout: float | None = None,
@@ -72,7 +81,7 @@ class Registration:
     def add_hook(
         self,
         event: Literal["before_step", "pre_request"],
-        call: Taking[StepContext],
+        call: Answering[StepContext, StepConfig],
         *,
         name: str | None = None,
         timeout: float | None = None,
@@ -90,7 +99,7 @@ class Registration:
     def add_hook(
         self,
         event: Literal["on_response"],
-        call: Taking[ResponseContext],
+        call: Answering[ResponseContext, Mapping[str, Any]],
         *,
         name: str | None = None,
         timeout: float | None = None,
@@ -99,7 +108,7 @@ class Registration:
     def add_hook(
         self,
         event: Literal["before_tool_call", "pre_tool_call"],
-        call: Taking[ToolCallContext],
+        call: Answering[ToolCallContext, ToolDecision],
         *,
         name: str | None = None,
         timeout: float | None = None,
@@ -108,7 +117,7 @@ class Registration:
     def add_hook(
         self,
         event: Literal["on_tool_result", "on_tool_call_result"],
-        call: Taking[ToolSuccessContext],
+        call: Answering[ToolSuccessContext, Mapping[str, Any]],
         *,
         name: str | None = None,
         timeout: float | None = None,
@@ -117,7 +126,7 @@ class Registration:
     def add_hook(
         self,
         event: Literal["on_tool_error", "on_tool_call_error"],
-        call: Taking[ToolFailureContext],
+        call: Answering[ToolFailureContext, Mapping[str, Any]],
         *,
         name: str | None = None,
         timeout: float | None = None,
@@ -143,8 +152,17 @@ class Registration:
     @overload
     def add_hook(
         self,
-        event: Literal["on_chat_error", "classify_chat_error"],
-        call: ErrorHook,
+        event: Literal["on_chat_error"],
+        call: ErrorHook[Exception | str],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["classify_chat_error"],
+        call: ErrorHook[Classification],
         *,
         name: str | None = None,
         timeout: float | None = None,

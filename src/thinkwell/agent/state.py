@@ -26,7 +26,7 @@ Source: TypeAlias = "Connection | Literal['server']"
 class StateOwner(Protocol):
     """What an agent says about its state."""
 
-    def validate_state_change(self, state: Any, source: Source) -> Any:
+    def validate_state_change(self, state: Any, source: Source, /) -> Any:
         """Raises to refuse; may be async."""
         ...
 

@@ -19,6 +19,7 @@ from thinkwell.agent.parity import Parity
 from thinkwell.agent.registration import Registration
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
+from thinkwell.core.user_code import MaybeAsync
 from thinkwell.features.branches import Branches
 from thinkwell.features.http_chat.chat import HttpChat
 from thinkwell.features.http_run import HttpRun
@@ -111,11 +112,11 @@ class Think(Parity, Lifecycle, Registration, Agent):
             )
         return self.model
 
-    def get_system_prompt(self) -> Any:
+    def get_system_prompt(self) -> MaybeAsync[str]:
         """The system prompt of the next turn; may be async."""
         return self.system_prompt
 
-    def get_tools(self) -> Any:
+    def get_tools(self) -> MaybeAsync[Mapping[str, Any]]:
         """More tools for the next turn, by name, beside the methods decorated with `@tool`.
 
         May be async.

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from inspect import isawaitable
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from thinkwell.core.errors import AbortTurn, FailTurn, UserCodeError
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.core.visits import visit
 
 log = logging.getLogger("thinkwell.user_code")
+
+T = TypeVar("T")
+MaybeAsync: TypeAlias = T | Awaitable[T]
+"""What a method gives that may be `def` or `async def`: the value, or something to await for it."""
 
 log_fields: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default=MappingProxyType({}))
 """Agent and turn of the code that runs, for the log."""

@@ -73,14 +73,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name on first use."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'thinkwell.features' has no attribute {name!r}")
-    value = getattr(import_module(f"thinkwell.{home}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or every misspelt import would be right for type checkers
+
+    def __getattr__(name: str) -> Any:
+        """Load a public name on first use."""
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'thinkwell.features' has no attribute {name!r}")
+        value = getattr(import_module(f"thinkwell.{home}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -62,7 +62,7 @@ class AgentFace(Protocol):
         """The system prompt."""
         ...
 
-    def authorize_turn(self, ctx: TurnContext) -> Any:
+    def authorize_turn(self, ctx: TurnContext, /) -> Any:
         """Whether actions may run in this turn; may be async."""
         ...
 

@@ -37,7 +37,7 @@ class Judge(Protocol):
         """The name of the agent."""
         ...
 
-    def authorize(self, action: Action, principal: Principal | None, subject: Subject) -> Any:
+    def authorize(self, action: Action, principal: Principal | None, subject: Subject, /) -> Any:
         """Whether a client may do something; may be async."""
         ...
 
