@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import replace
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, cast
 
 import msgspec
+from msgspec import UNSET
 
 from thinkwell.agent.agent_events import (
     AgentEvent,
@@ -45,6 +54,7 @@ from thinkwell.turn.ask.admission import (
     is_empty,
     refuse_nested,
 )
+from thinkwell.turn.ask.run_options import NO_OPTIONS, Options
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction, TurnHandle
 from thinkwell.turn.turns import Turns
@@ -89,6 +99,23 @@ class TurnOptions(ChatOptions, total=False):
     """For mode `submit`."""
     idempotency_key: str | None
     """For mode `submit`."""
+
+
+class RunOptions(TypedDict, total=False):
+    """What can be said to `run` beside its input and its output."""
+
+    model: Any
+    """A model or its name, for this turn."""
+    body: Mapping[str, Any] | None
+    """JSON that hooks and tools read as `ctx.body`."""
+    tools: Iterable[Any] | Mapping[str, Any]
+    """More tools for this turn."""
+    max_steps: int | None
+    """Model calls this turn may make."""
+    signal: AbortSignal | None
+    """Stops the turn."""
+    metadata: dict[str, Any] | None
+    """Kept with the turn; hooks read it as `turn_metadata`."""
 
 
 class ChatCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,18 +246,20 @@ async def _ask(turns: Turns, request: ChatCall, request_id: str | None = None) -
     tools = [
         client_tool(d.get("name"), d.get("description"), d.get("parameters")) for d in declared
     ]
-    run = request.on_client_tool_call
+    answer = request.on_client_tool_call
     made = _request(
         "rpc",
         request.input,
         request_id=request_id,
         metadata=request.metadata,
-        client_tools=declared if run is None else (),
+        client_tools=declared if answer is None else (),
     )
     _, handle = await turns.ask(
         made,
         input_function=request.input if callable(request.input) else None,
-        tools={} if run is None else {tool.name: _handled(tool, run) for tool in tools},
+        options=Options(handled={tool.name: _handled(tool, answer) for tool in tools})
+        if answer
+        else None,
         signal=request.signal,
         awaited=True,
     )
@@ -258,7 +287,30 @@ def _text_of(messages: Sequence[UIMessage]) -> str | None:
     return text_of(users[-1]) if users else None
 
 
-# run_turn
+# run, run_turn
+
+
+async def run(
+    turns: Turns,
+    asked: MessageInput,
+    options: Options,
+    *,
+    signal: AbortSignal | None,
+    **fields: Any,
+) -> TurnResult:
+    """Run a turn with the options that `run` was given."""
+    if is_empty(asked):
+        return skipped(options)
+    if options.model is not None:  # a mistake in its name is raised before anything is accepted
+        await turns.parts.load_model(options.model)
+    request = TurnRequest(
+        trigger="programmatic",
+        messages=as_messages(asked),
+        new_ids=isinstance(asked, str),
+        chosen=options.stored(),
+        **fields,
+    )
+    return await run_and_wait(turns, request, call="run", signal=signal, options=options)
 
 
 async def run_turn(
@@ -280,7 +332,7 @@ async def run_turn(
     if mode == "stream":
         return await chat_to_callback(turns, ChatCall(input=asked, **rest), given["callback"])
     if nothing:
-        return TurnResult(request_id="", status="skipped", message=None)
+        return skipped()
     request = _request("programmatic", asked, metadata=rest.get("metadata"))
     made = asked if callable(asked) else None
     return await run_and_wait(turns, request, signal=rest.get("signal"), input_function=made)
@@ -293,13 +345,22 @@ async def run_and_wait(
     call: str = "run_turn",
     signal: AbortSignal | None = None,
     input_function: InputFunction | None = None,
+    options: Options | None = None,
 ) -> TurnResult:
     """Run a turn and wait for its result."""
     refuse_nested(call, turns.parts.owner.agent_id)
-    _, handle = await turns.ask(request, input_function=input_function, signal=signal, awaited=True)
+    _, handle = await turns.ask(
+        request, input_function=input_function, options=options, signal=signal, awaited=True
+    )
     if handle is None:
         raise RuntimeError("a turn with a new id was known before")
     return await turns.wait(handle)
+
+
+def skipped(options: Options = NO_OPTIONS) -> TurnResult:
+    """The result where nothing was asked: there is no turn."""
+    output = None if options.output is None else UNSET
+    return TurnResult(request_id="", status="skipped", message=None, _output=output)
 
 
 def check_run_turn(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,14 +6,14 @@ call it in `parity.py`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 
 from thinkwell.agent.agent import Agent
-from thinkwell.agent.entry import run_and_wait
+from thinkwell.agent.entry import RunOptions, run
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.parity import Parity
 from thinkwell.agent.registration import Registration
@@ -32,6 +32,7 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.session.session import Session
+from thinkwell.tools.output import Output
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import (
     MessageInput,
@@ -42,9 +43,12 @@ from thinkwell.turn.ask.admission import (
 )
 from thinkwell.turn.ask.answers import approval_answer, result_answer
 from thinkwell.turn.ask.outcomes import resolve_outcome
+from thinkwell.turn.ask.run_options import check_body, read_options
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.info import TurnInfo
 from thinkwell.turn.turns import Turns
+
+T = TypeVar("T")
 
 DEFAULT_PROMPT = (
     "You are a helpful assistant. Answer plainly and to the point, say so when you do not know "
@@ -126,23 +130,35 @@ class Think(Parity, Lifecycle, Registration, Agent):
 
     # Turns
 
+    @overload
+    async def run(
+        self, input: MessageInput, *, output: type[T] | Output[T], **options: Unpack[RunOptions]
+    ) -> TurnResult[T]: ...
+    @overload
+    async def run(
+        self, input: MessageInput, *, output: Any = None, **options: Unpack[RunOptions]
+    ) -> TurnResult: ...
     async def run(
         self,
         input: MessageInput,
         *,
+        output: Any = None,
+        model: Any = None,
+        body: Mapping[str, Any] | None = None,
+        tools: Iterable[Any] | Mapping[str, Any] = (),
+        max_steps: int | None = None,
         signal: AbortSignal | None = None,
         metadata: dict[str, Any] | None = None,
-    ) -> TurnResult:
-        """Run a turn and wait for its result. Errors are in the result, they are not raised."""
-        if is_empty(input):
-            return TurnResult(request_id="", status="skipped", message=None)
-        request = TurnRequest(
-            trigger="programmatic",
-            messages=as_messages(input),
-            new_ids=isinstance(input, str),
-            metadata=metadata,
-        )
-        return await run_and_wait(self._turns, request, call="run", signal=signal)
+    ) -> TurnResult[Any]:
+        """Run a turn and wait for its result. Errors are in the result, they are not raised.
+
+        `output` is a type or an `Output`: the answer as data, in `result.output`. `model`, `tools`
+        and `max_steps` hold for this turn; hooks read `body`. Names, numbers and schemas are stored
+        with the turn; one that needs an object of this process fails after a crash, and says so.
+        """
+        options = read_options(model=model, max_steps=max_steps, output=output, tools=tools)
+        rest = {"body": check_body(body), "metadata": metadata}
+        return await run(self._turns, input, options, signal=signal, **rest)
 
     async def submit(
         self,

@@ -16,6 +16,8 @@ ThinkwellError
 │  ├─ TurnChainError           turns that start turns in their hooks went on for too long
 │  ├─ EmptyPromptError         there is nothing to send to the model
 │  ├─ OutputError              the final answer does not fit the output schema
+│  ├─ TurnFailedError          what `raise_for_status` raises: the turn did not complete
+│  ├─ CallerLostError          a function or object that a turn needs died with its process
 │  └─ TurnNotFoundError        no turn with that request id
 ├─ ToolError                   one tool call failed; the model sees the text, the turn goes on
 │  ├─ UnknownToolError         the model asked for a tool that is not offered
@@ -196,6 +198,34 @@ class OutputError(TurnError):
         super().__init__(f"The answer does not fit the output schema: {'; '.join(problems)}")
         self.problems = problems
         self.raw = raw
+
+
+class TurnFailedError(TurnError):
+    """The turn that `run` waited for has not completed, or has no output though one was asked for.
+
+    `status`, `stop_reason`, `error` and `request_id` are those of the result.
+    """
+
+    def __init__(
+        self, text: str, *, request_id: str, status: str, stop_reason: str | None, error: str | None
+    ) -> None:
+        super().__init__(text)
+        self.request_id = request_id
+        self.status = status
+        self.stop_reason = stop_reason
+        self.error = error
+
+
+class CallerLostError(TurnError):
+    """What `run` was given for a turn was no data and died with its process; `lost` names it."""
+
+    def __init__(self, lost: Sequence[str]) -> None:
+        super().__init__(
+            f"This turn was asked for with {', '.join(lost)}, which died with the process that "
+            "asked, so it cannot go on. Ask again; a model that is given by name and a tool of the "
+            "agent's class outlive a crash."
+        )
+        self.lost = tuple(lost)
 
 
 class TurnNotFoundError(TurnError):

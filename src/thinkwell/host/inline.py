@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
-from thinkwell.core.errors import ConfigurationError, HostClosedError, ToolDefinitionError
+from thinkwell.core.errors import ConfigurationError, HostClosedError
 from thinkwell.hooks.brought import listed
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.former_names import hint
@@ -29,13 +29,13 @@ from thinkwell.host.local import LocalHostClient
 from thinkwell.host.stub import NamespaceStub, is_iterator, namespaces_of
 from thinkwell.store.open import store_from_url
 from thinkwell.tools.scope import Scope
-from thinkwell.tools.tool import Tool, as_tool
+from thinkwell.turn.ask.run_options import tools_by_name
 
 
 def create_agent(
     *,
     model: Any,
-    tools: Iterable[Any] = (),
+    tools: Iterable[Any] | Mapping[str, Any] = (),
     system_prompt: str | None = None,
     scopes: Sequence[Scope] = (),
     features: Sequence[Feature] = (),
@@ -65,7 +65,9 @@ def create_agent(
         "features": listed(features, "features"),
         **settings,
     }
-    instance = Instance(type("InlineAgent", (Think,), chosen), name, tools=_by_name(tools))
+    instance = Instance(
+        type("InlineAgent", (Think,), chosen), name, tools=tools_by_name(tools, "create_agent")
+    )
     for scope in scopes:
         instance.scopes.register(scope)
     return InlineAgent(instance, store)
@@ -78,17 +80,6 @@ _SETTINGS = sorted(
     for name in _ANNOTATED
     if not name.startswith("_") and hasattr(Think, name) and name != "agent_class"
 )
-
-
-def _by_name(tools: Iterable[Any]) -> dict[str, Tool]:
-    found: dict[str, Tool] = {}
-    for tool in map(as_tool, tools):
-        if tool.name in found:
-            raise ToolDefinitionError(
-                f"create_agent() was given two tools named {tool.name!r}. Rename one of them."
-            )
-        found[tool.name] = tool
-    return found
 
 
 if TYPE_CHECKING:

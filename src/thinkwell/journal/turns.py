@@ -32,6 +32,18 @@ UNREADABLE = "What is stored of this turn is damaged, so it could not be answere
 UNSETTLED: tuple[TurnStatus, ...] = ("accepted", "running")
 
 
+class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """What `run` was given for one turn instead of the agent's settings, as far as it is data."""
+
+    model: str | tuple[str, ...] | None = None
+    """The model's name, or those of a fallback chain."""
+    max_steps: int | None = None
+    output: dict[str, Any] | None = None
+    """The structured output it must give (`Output.to_json`)."""
+    live: tuple[str, ...] = ()
+    """What was given as well and cannot be stored, in words."""
+
+
 class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One row of `turns`."""
 
@@ -62,6 +74,8 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Who asked for it."""
     body: dict[str, Any] | None = None
     """Custom fields of the client's request."""
+    chosen: Chosen | None = None
+    """What holds for this turn only."""
     client_tools: tuple[dict[str, Any], ...] = ()
     """Tools the client declared and answers; continuations use them too."""
     idempotency_key: str | None = None
@@ -114,6 +128,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             not_before=options.get("notBefore"),
             steer=options.get("steer", False),
             read_only=options.get("readOnly", False),
+            chosen=_chosen(options.get("chosen")),
             principal=load_principal(row["principal"]),
             body=_load(row["body"]),
             client_tools=tuple(_load(row["client_tools"]) or ()),
@@ -405,10 +420,15 @@ def _options(record: TurnRecord) -> str:
         "steer": record.steer,
         "readOnly": record.read_only,
         "inputDigest": record.input_digest,
+        "chosen": record.chosen,
     }
     # Not by truth: ROOT as `branchFrom` is an empty text.
     chosen = {name: given for name, given in options.items() if given not in (None, False)}
     return json.dumps(chosen)
+
+
+def _chosen(stored: dict[str, Any] | None) -> Chosen | None:
+    return None if stored is None else msgspec.convert(stored, Chosen)
 
 
 def _readable(row: Row) -> TurnRecord | None:

@@ -52,7 +52,7 @@ class Output(Generic[T]):
     after an answer that does not fit.
     """
 
-    __slots__ = ("_check", "_is_wrapped", "json_schema", "mode", "name", "retries")
+    __slots__ = ("_check", "_is_wrapped", "_schema", "json_schema", "mode", "name", "retries")
 
     @overload
     def __init__(
@@ -87,9 +87,26 @@ class Output(Generic[T]):
         """What providers call the schema."""
         self.retries = retries
         """How often the model may try again."""
-        described, self._check = _read(schema)
-        self.json_schema, self._is_wrapped = _as_object(described)
+        self._schema, self._check = _read(schema)
+        self.json_schema, self._is_wrapped = _as_object(self._schema)
         """The JSON schema the model is given; always an object at the top."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What can be stored of it: the schema as data. Stored format, with the turn's row."""
+        return {
+            "schema": self._schema,
+            "mode": self.mode,
+            "name": self.name,
+            "retries": self.retries,
+        }
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> Output[Any]:
+        """The output again from `to_json`. It checks the schema and gives plain JSON data: a
+        Python type, and the checks written in it, are not stored.
+        """
+        more = {name: stored[name] for name in ("mode", "name", "retries")}
+        return Output[Any](stored["schema"], **more)
 
     def parse(self, text: str) -> T:
         """The value in the model's text. Raises `OutputError`."""

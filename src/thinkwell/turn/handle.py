@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -22,7 +22,7 @@ from thinkwell.journal.turn_log import LogEvent, TurnLog, replied
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import Appended
-from thinkwell.tools.tool import Tool
+from thinkwell.turn.ask.run_options import Options
 from thinkwell.turn.end.ending import TurnOutcome, TurnResult
 
 InputFunction: TypeAlias = Callable[
@@ -81,10 +81,10 @@ class TurnHandle:
         "due",
         "ended",
         "input_function",
+        "options",
         "outcome",
         "record",
         "start",
-        "tools",
     )
 
     def __init__(
@@ -92,7 +92,7 @@ class TurnHandle:
         record: TurnRecord,
         input_function: InputFunction | None = None,
         *,
-        tools: Mapping[str, Tool] | None = None,
+        options: Options | None = None,
         depth: int = 0,
         crossed: bool = False,
         awaited_in: WaitingTurn | None = None,
@@ -101,8 +101,8 @@ class TurnHandle:
         self.record = record
         self.start = start
         """There if it has started in the transaction that accepted it."""
-        self.tools = tools or {}
-        """Tools of this turn only; they live as long as their caller."""
+        self.options = options
+        """What holds for this turn only; None until it is read from the row."""
         self.depth = depth
         """How many turns have started one another in their end hooks, up to this one."""
         self.crossed = crossed

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import TypeAlias
 
@@ -43,12 +43,12 @@ from thinkwell.journal.turns import (
 )
 from thinkwell.messages.chunks import Chunk
 from thinkwell.store.base import Transaction
-from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import Admission, TurnRequest, admit, is_inside_turn
 from thinkwell.turn.ask.answers import Answer, announce_answer, apply_answer, waits_for_outside
 from thinkwell.turn.ask.authority import on_behalf
 from thinkwell.turn.ask.clear import erase_traces, next_generation
 from thinkwell.turn.ask.policy import Plan, Policy, plan_intake
+from thinkwell.turn.ask.run_options import Options
 from thinkwell.turn.end.end_turn import (
     SUPERSEDED,
     end_broken,
@@ -95,6 +95,8 @@ class Turns:
         self._finishing: dict[str, TurnHandle] = {}
         """Turns that have left the slot and whose end hooks run."""
         self._continuation_origin: str | None = None
+        self._kept: tuple[str, Options | None] | None = None
+        """The reply that was written last, and what holds for it and whatever goes on with it."""
         self.intake = asyncio.Lock()
         """Held while a submit is judged by the concurrency policy and accepted."""
         self._watchers: dict[object, Watch] = {}
@@ -119,7 +121,7 @@ class Turns:
         request: TurnRequest,
         *,
         input_function: InputFunction | None = None,
-        tools: Mapping[str, Tool] | None = None,
+        options: Options | None = None,
         origin: str | None = None,
         crossed: Callable[[], bool] = bool,
         signal: AbortSignal | None = None,
@@ -143,7 +145,7 @@ class Turns:
             return TurnHandle(
                 admission.record,
                 input_function,
-                tools=tools,
+                options=options,
                 depth=depth,
                 # One that has started was judged before: now the path ends with its own question.
                 crossed=admission.start is None and crossed(),
@@ -230,7 +232,7 @@ class Turns:
             self.changed()
         await announce_answer(self.parts, answer, answered)
         if answered.continuation is not None:
-            await self._line_up(TurnHandle(answered.continuation), origin)
+            await self._line_up(self._following(answered.continuation), origin)
         elif self.running is not None and answer.auto_continue:
             self._continuation_origin = origin
         return True
@@ -463,6 +465,7 @@ class Turns:
         message_id = handle.record.message_id or new_id()
         record = handle.record = msgspec.structs.replace(handle.record, message_id=message_id)
         self.running = turn = RunningTurn(handle, self.parts)
+        self._kept = message_id, handle.options
         began = self.parts.clock.monotonic()
         facts = {
             "request_id": record.request_id,
@@ -488,10 +491,16 @@ class Turns:
         )
         if outcome.continuation is not None:
             origin, self._continuation_origin = self._continuation_origin, None
-            await self._line_up(TurnHandle(outcome.continuation), origin)
+            await self._line_up(self._following(outcome.continuation), origin)
         self.changed()  # now: whoever waited for this turn to leave finds what goes on with it
         self._finishing[record.request_id] = handle
         self.tasks.spawn(self._finish(handle, outcome), name="notify")
+
+    def _following(self, continuation: TurnRecord) -> TurnHandle:
+        """The handle of a turn that goes on with a reply, with what holds for that."""
+        kept = self._kept
+        same = kept is not None and kept[0] == continuation.message_id
+        return TurnHandle(continuation, options=kept[1] if kept and same else None)
 
     async def _finish(self, handle: TurnHandle, outcome: TurnOutcome) -> None:
         """After the slot: hooks, then whoever waits."""

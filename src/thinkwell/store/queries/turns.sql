@@ -103,12 +103,12 @@ UPDATE turns SET hooks_owed = :owed WHERE agent = :agent AND id = :id;
 -- A clear: ids, times, status and usage of ended turns stay, what was said and done in them goes.
 UPDATE turns SET input = NULL, body = NULL, client_tools = NULL, metadata = NULL, error = NULL,
                  client_error = NULL, cancel_requested = NULL, output = NULL,
-                 options = json_remove(options, '$.inputDigest')
+                 options = json_remove(options, '$.inputDigest', '$.chosen')
 WHERE agent = :agent AND status NOT IN ('accepted', 'running');
 
 -- name: erase_turn
 -- The same for one turn that the clear came too early for.
 UPDATE turns SET input = NULL, body = NULL, client_tools = NULL, metadata = NULL, error = NULL,
                  client_error = NULL, cancel_requested = NULL, output = NULL,
-                 options = json_remove(options, '$.inputDigest')
+                 options = json_remove(options, '$.inputDigest', '$.chosen')
 WHERE agent = :agent AND id = :id;

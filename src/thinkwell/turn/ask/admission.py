@@ -24,6 +24,7 @@ from thinkwell.core.principal import Principal
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import (
     ROOT,
+    Chosen,
     Trigger,
     TurnRecord,
     answering_turn,
@@ -66,6 +67,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     branch_from: str | None = None
     """Answer under this message instead of the newest (regenerate)."""
     body: dict[str, Any] | None = None
+    chosen: Chosen | None = None
     client_tools: tuple[dict[str, Any], ...] | None = None
     """Tools the client declares; None keeps those of the turn before."""
     continues: str | None = None
@@ -144,6 +146,7 @@ async def _accept(
         continuation=request.continues is not None,
         message_id=request.continues,
         body=request.body,
+        chosen=request.chosen,
         client_tools=await _client_tools(tx, parts, request, generation),
         idempotency_key=request.idempotency_key,
         metadata=request.metadata,

@@ -85,6 +85,7 @@ async def start_continuation(
         generation=source.generation,
         continuation=True,
         body=source.body,
+        chosen=source.chosen,
         client_tools=tools,
         metadata=source.metadata,
         principal=source.principal,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from thinkwell.core.errors import StoreError
@@ -23,7 +24,7 @@ from thinkwell.journal.turns import (
 )
 from thinkwell.messages.message import UIMessage
 from thinkwell.store.base import Transaction
-from thinkwell.turn.end.ending import TurnOutcome, TurnResult
+from thinkwell.turn.end.ending import UNANSWERED, TurnOutcome, TurnResult
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.step_result import has_content
@@ -80,6 +81,8 @@ async def announce_end(
 def result_of(outcome: TurnOutcome) -> TurnResult:
     """What whoever waits for the turn gets."""
     record = outcome.record
+    asked = record.chosen is not None and record.chosen.output is not None
+    given = record.status == "completed" and record.stop_reason not in UNANSWERED
     return TurnResult(
         request_id=record.request_id,
         status=record.status,
@@ -89,7 +92,7 @@ def result_of(outcome: TurnOutcome) -> TurnResult:
         usage=record.usage,
         steps=record.steps,
         continuation=record.continuation,
-        output=outcome.output,
+        _output=UNSET if asked and not given else outcome.output,
     )
 
 

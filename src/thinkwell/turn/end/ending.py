@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, cast
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from thinkwell.core import json
-from thinkwell.core.errors import StoreError
+from thinkwell.core.errors import StoreError, TurnFailedError
 from thinkwell.hooks.contexts import ModelResponse, Stage, StopReason
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import Spent
 from thinkwell.journal.turns import TurnRecord, TurnStatus
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.usage import Usage
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    # `TurnResult` without brackets is `TurnResult[Any]`; Python itself knows defaults from 3.13 on.
+    OutputT = TypeVar("OutputT", default=Any)
+else:
+    from typing import TypeVar
+
+    OutputT = TypeVar("OutputT")
 
 GAVE_UP = "The assistant was interrupted and could not recover. Please try again."
 """What clients read when a turn has used up its attempts."""
@@ -22,6 +33,10 @@ SET_ASIDE = (
     "The operator can retry it."
 )
 """What clients read of a parked turn: to ask again would stop the server again."""
+
+
+UNANSWERED = ("approval", "client_tool", "steered")
+"""Stop reasons after which the reply is still to come, in a later turn."""
 
 
 class Completed(msgspec.Struct, frozen=True):
@@ -109,8 +124,8 @@ class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """It ran when the conversation was cleared away."""
 
 
-class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What `run` and `save_messages` return."""
+class TurnResult(msgspec.Struct, Generic[OutputT], frozen=True, kw_only=True):
+    """What `run` and `save_messages` return; with `run(output=T)` it is a `TurnResult[T]`."""
 
     request_id: str
     """The turn's id; `get_turn` finds it later."""
@@ -127,8 +142,47 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     """How many model calls it took."""
     continuation: bool = False
-    output: Any = None
-    """The validated structured output, if one was asked for."""
+    _output: OutputT | UnsetType | None = msgspec.field(default=None, name="output")
+    """UNSET: `run` asked for one and there is none."""
+
+    @property
+    def output(self) -> OutputT:
+        """The validated structured output; None if none was asked for.
+
+        Raises `TurnFailedError` if `run(output=...)` asked for one and the turn has none.
+        """
+        if self._output is UNSET:
+            raise self._failure()
+        return cast("OutputT", self._output)
+
+    def raise_for_status(self) -> Self:
+        """The result itself if the turn completed, with its output if one was asked for.
+
+        Raises `TurnFailedError` that says why otherwise.
+        """
+        if self.status != "completed" or self._output is UNSET:
+            raise self._failure()
+        return self
+
+    def _failure(self) -> TurnFailedError:
+        turn = f"The turn {self.request_id}" if self.request_id else "The turn"
+        match self.status:
+            case "error":
+                text = f"{turn} failed: {self.error}"
+            case "aborted":
+                text = f"{turn} was stopped before its end."
+            case "completed":
+                text = f"{turn} has no output yet: it waits ({self.stop_reason})."
+            case _:
+                why = self.stop_reason or "there was nothing to answer"
+                text = f"{turn} was skipped: {why}."
+        return TurnFailedError(
+            text,
+            request_id=self.request_id,
+            status=self.status,
+            stop_reason=self.stop_reason,
+            error=self.error,
+        )
 
     @property
     def text(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from thinkwell.core.errors import EmptyPromptError, ToolDefinitionError
+from thinkwell.core.errors import CallerLostError, EmptyPromptError, ToolDefinitionError
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.answers import TurnConfig
 from thinkwell.hooks.contexts import HookContext, TurnContext
@@ -34,6 +34,8 @@ from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
 from thinkwell.tools.model_output import model_output
 from thinkwell.tools.tool import Tool, client_tool
+from thinkwell.turn.ask.run_options import NO_OPTIONS, Options, recall_options
+from thinkwell.turn.end.ending import StageError
 from thinkwell.turn.run.journal_events import note_decision, path_of
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.settings import settings_of
@@ -69,7 +71,7 @@ MIN_RECENT = 4
 
 async def assemble(turn: RunningTurn) -> Prompt:
     """Everything the first model call needs."""
-    parts = turn.parts
+    parts, options = turn.parts, _options_of(turn)
     facts = HookContext(**turn.hook_fields())
     tools = await turn_tools(turn, facts)
     lines = parts.offers.prompt(facts)
@@ -82,7 +84,11 @@ async def assemble(turn: RunningTurn) -> Prompt:
         system=with_capabilities(base, _offered(offered, None), lines),
         messages=await read_history(turn, tools),
         tools=MappingProxyType(offered),
-        model=await parts.load_model(await call_user("get_model", parts.agent.get_model)),
+        model=await parts.load_model(
+            await call_user("get_model", parts.agent.get_model)
+            if options.model is None
+            else options.model
+        ),
         body=None if turn.record.body is None else MappingProxyType(turn.record.body),
         attempt=turn.record.attempt - 1,
         scopes=parts.scopes.get_snapshot(),
@@ -92,7 +98,7 @@ async def assemble(turn: RunningTurn) -> Prompt:
         decided = partial(note_decision, turn, "before_turn")
         config = await parts.hooks.before_turn(context, parts.resolve_model, decided)
         context = with_turn_config(context, config)
-    turn.settings = settings_of(parts.agent, config)
+    turn.settings = settings_of(parts.agent, config, options)
     turn.settings = msgspec.structs.replace(
         turn.settings,
         tools={**tools, **(config.tools or {})},
@@ -109,6 +115,18 @@ async def assemble(turn: RunningTurn) -> Prompt:
         tools=turn.settings.tools,
         config=config,
     )
+
+
+def _options_of(turn: RunningTurn) -> Options:
+    """What holds for this turn only; after a crash, as far as its row tells."""
+    if turn.record.chosen is None:
+        return NO_OPTIONS
+    if turn.handle.options is None:
+        try:
+            turn.handle.options = recall_options(turn.record.chosen)
+        except CallerLostError as error:
+            raise StageError("recovery", error) from error
+    return turn.handle.options
 
 
 def _system(base: str, lines: Sequence[str], tools: Mapping[str, Tool], config: TurnConfig) -> str:
@@ -136,10 +154,14 @@ async def turn_tools(turn: RunningTurn, facts: HookContext) -> dict[str, Tool]:
     for name, tool in more.items():
         _claim(turn, owners, name, "get_tools()")
         tools[name] = tool
+    brought = turn.handle.options or NO_OPTIONS
+    for name, tool in brought.tools.items():
+        _claim(turn, owners, name, "run(tools=...)")
+        tools[name] = tool
     for name, (tool, owner) in turn.parts.offers.tools(facts).items():
         _claim(turn, owners, name, owner)
         tools[name] = tool
-    for name, made in {**_declared(turn), **turn.handle.tools}.items():
+    for name, made in {**_declared(turn), **brought.handled}.items():
         server = name in tools and not tools[name].is_client
         if server or turn.parts.scopes.find_tool(name) is not None:
             turn.parts.bus.emit("tools:shadowed", name=name, winner="server", loser="client")

@@ -21,6 +21,7 @@ from thinkwell.tools.stopping import StopCondition
 from thinkwell.tools.tool import Tool
 
 if TYPE_CHECKING:
+    from thinkwell.turn.ask.run_options import Options
     from thinkwell.turn.parts import AgentFace
 
 DEFAULT_RETRIES = 2
@@ -133,14 +134,18 @@ class TurnSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What `authorize_turn` said."""
 
 
-def settings_of(agent: AgentFace, config: TurnConfig) -> TurnSettings:
-    """What holds for this turn."""
+def settings_of(agent: AgentFace, config: TurnConfig, options: Options) -> TurnSettings:
+    """What holds for this turn.
+
+    `before_turn` has the last word about what `run` was given, but for the output: whoever asked
+    reads that as the type it named.
+    """
     return TurnSettings(
-        max_steps=_either(config.max_steps, agent.max_steps),
+        max_steps=_either(config.max_steps, _either(options.max_steps, agent.max_steps)),
         on_max_steps=config.on_max_steps or agent.on_max_steps,
         stop_when=tuple(as_list(config.stop_when)),
         send_reasoning=_either(config.send_reasoning, agent.send_reasoning),
-        output=config.output,
+        output=options.output or config.output,
         max_retries=_either(config.max_retries, agent.max_retries),
         limits=limits_of(agent.time_limits, config.timeout),
         stall_timeout=_either(config.chat_stream_stall_timeout, agent.chat_stream_stall_timeout),

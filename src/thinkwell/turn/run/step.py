@@ -126,7 +126,9 @@ async def prepare_step(
         response=response,
     )
     forced = last or _is_last_permitted(turn)
-    step = _with_output(step, config.output or turn.settings.output, forced=forced)
+    asked = turn.handle.options  # of whoever waits for the result: no hook changes its type
+    output = (asked and asked.output) or config.output or turn.settings.output
+    step = _with_output(step, output, forced=forced)
     return await _with_scopes(turn, step)
 
 

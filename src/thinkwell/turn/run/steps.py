@@ -21,7 +21,7 @@ from thinkwell.journal.crash_points import crash_here, crash_is_armed
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import Finish, ModelRequest
 from thinkwell.tools.stopping import should_stop
-from thinkwell.turn.end.ending import Completed, Ending, StageError
+from thinkwell.turn.end.ending import UNANSWERED, Completed, Ending, StageError
 from thinkwell.turn.run.model_call import close_open_text
 from thinkwell.turn.run.output import OutputPending, read_output
 from thinkwell.turn.run.pending_call import PendingCall
@@ -56,8 +56,6 @@ class Final(msgspec.Struct, frozen=True):
 
 
 Next: TypeAlias = Continue | Final
-UNANSWERED = ("approval", "client_tool", "steered")
-"""The reply is still to come, in a later turn."""
 
 
 async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
