@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -14,7 +14,7 @@ from thinkwell.hooks.contexts import ModelResponse, StepContext
 from thinkwell.hooks.reading import merge_options, sampling_of
 from thinkwell.messages.convert import close_with_user
 from thinkwell.messages.model_messages import ModelMessage
-from thinkwell.models.base import Model, ModelRequest, NamedTool, ToolSpec
+from thinkwell.models.base import Model, ModelRequest, NamedTool, ToolChoice, ToolSpec
 from thinkwell.tools.output import (
     Output,
     final_answer_instruction,
@@ -101,7 +101,7 @@ async def prepare_step(
         system=conversation.system,
         messages=conversation.messages(begun),
         tools=MappingProxyType(tools),
-        tool_choice=(prompt.config.tool_choice if tools else None) or "auto",
+        tool_choice=cast("ToolChoice", (prompt.config.tool_choice if tools else None) or "auto"),
         remaining_steps=max(turn.settings.max_steps - turn.step_number, 0),
         runtime_context=conversation.runtime_context,
         request=ModelRequest(
@@ -168,7 +168,7 @@ def _patched(
     if config.system is not None:
         changes["system"] = config.system
     if config.messages is not None:
-        changes["messages"] = tuple(close_with_user(tuple(config.messages)))
+        changes["messages"] = tuple(close_with_user(_read(config)))
     if config.active_tools is not None:
         chosen = _active(known, config.active_tools)
         offered = {name: tool for name, tool in chosen.items() if tool.is_enabled()}
@@ -178,6 +178,11 @@ def _patched(
     if config.runtime_context is not None:
         changes["runtime_context"] = config.runtime_context
     return _with_request(msgspec.structs.replace(context, **changes), config)
+
+
+def _read(config: StepConfig) -> tuple[ModelMessage, ...]:
+    # Whatever form a hook wrote them in, `hooks/given.py` has read them.
+    return tuple(cast("Sequence[ModelMessage]", config.messages))
 
 
 def _with_request(context: StepContext, config: TurnConfig | StepConfig) -> StepContext:
@@ -200,7 +205,7 @@ def _with_request(context: StepContext, config: TurnConfig | StepConfig) -> Step
 def _keep(conversation: Conversation, config: StepConfig) -> None:
     """What one step's hooks chose for later steps too."""
     if config.messages is not None:
-        conversation.replace(tuple(config.messages))
+        conversation.replace(_read(config))
     if config.system is not None:
         conversation.system = config.system
     if config.runtime_context is not None:
