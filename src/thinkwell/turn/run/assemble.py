@@ -150,8 +150,8 @@ async def turn_tools(turn: RunningTurn, facts: HookContext) -> dict[str, Tool]:
     """
     tools = dict(turn.parts.own_tools)
     owners = dict.fromkeys(tools, "a method decorated with @tool")
-    more = read_tools(await call_user("get_tools", turn.parts.agent.get_tools), "get_tools()")
-    for name, tool in more.items():
+    more = await call_user("get_tools", turn.parts.agent.get_tools)
+    for name, tool in (read_tools(more, "get_tools()") if more else {}).items():
         _claim(turn, owners, name, "get_tools()")
         tools[name] = tool
     brought = turn.handle.options or NO_OPTIONS
