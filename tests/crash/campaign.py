@@ -123,7 +123,7 @@ def seen_by(conversation: Conversation, client: Client) -> list[UIMessage]:
         heard = [f for f in client.frames if f["type"] == RESPONSE and f["id"] == request]
         if heard or f"m{request}" in shown:
             shown.setdefault(f"m{request}", user_message(f"m{request}", question))
-        partial = partial_answer([json.loads(f["body"]) for f in heard if "seq" in f])
+        partial = partial_answer([json.loads(body) for body in client.bodies(request)])
         if partial is not None:
             shown.setdefault(partial["id"], partial)
     return list(shown.values())

@@ -244,6 +244,25 @@ class TestAStreamThatEnded:
             gate.open()
             await asker.stream("q2")
 
+    async def test_10_4_2_whoever_takes_it_too_late_reads_what_runs_from_its_start_again(self):
+        """Clients observe one stream at a time: the replay has taken the place of the other."""
+        first, second = pause(), pause()
+        async with room([text("one"), first], [text("two"), second]) as r:
+            asker = await r.tab("R")
+            await ask_up_to(r, first, asker)
+            other = await r.tab("O")
+            first.open()
+            await asker.stream()
+            await ask_up_to(r, second, asker, "q2")
+            await other.until("use_chat_response", id="q2")
+            await other.ack("q1")
+            await other.until("stream_resuming", id="q2")
+            before = other.of("q2").bodies
+            await other.ack("q2")
+            second.open()
+            again = await other.stream("q2")
+            assert (again.bodies[: len(before)], again.text) == (before, "two")
+
     async def test_10_7_a_tab_that_never_took_its_offer_gets_the_next_stream(self):
         gate = pause()
         async with room([text("one"), gate], "two") as r:

@@ -3,7 +3,8 @@
 `Live` follows every turn from its acceptance: the frames of a stream are a reading of its tail,
 which is told after the commit of what it tells. So the order of frames is the order of commits. A
 connection that was offered a stream gets its chunks only after it took the offer; replay and switch
-to live happen without an await, so there is no gap and no double.
+to live happen without an await, so there is no gap and no double within one reading. Every offer
+that is taken begins a new reading from the start.
 """
 
 from __future__ import annotations
