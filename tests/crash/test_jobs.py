@@ -138,7 +138,7 @@ async def test_a_handler_that_kills_every_process_is_given_up(world: World):
     server = await world.start()
     row = await ended(world, "deadly")
     assert (row["status"], row["deaths"], row["attempt"]) == ("failed", 3, 3)
-    assert row["error"] == "The process died while it ran."
+    assert row["error"] == "The process died 3 times while it ran."
     await post(server, job="simple")
     assert (await ended(world, "simple"))["status"] == "done"
 

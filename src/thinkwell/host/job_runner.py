@@ -38,7 +38,7 @@ from thinkwell.hooks.jobs import JobHandler
 from thinkwell.host.due_agents import DueAgents
 from thinkwell.host.job_attempt import Attempt, Tools, lease, report_end
 from thinkwell.host.right_of_way import RightOfWay
-from thinkwell.journal.boots import SOON
+from thinkwell.host.suspect_jobs import SuspectJobs
 from thinkwell.journal.jobs import (
     UNREADABLE,
     Job,
@@ -121,11 +121,12 @@ class JobRunner:
         self._tasks = TaskOwner("jobs")
         self._tools = Tools(clock=shared.clock, bus=shared.bus, random=random, tasks=self._tasks)
         self._boot = 0
-        self._young_until = 0.0
         self._running: dict[str, set[asyncio.Task[None]]] = {}
         self._failing: dict[str, float] = {}  # agents that cannot run jobs, and the next pause
         self._warned: set[str] = set()
-        self._suspect = asyncio.Lock()
+        self._suspects = SuspectJobs(
+            shared.clock, sleep=shared.sleep, tasks=self._tasks, call=self._serve_soon
+        )
         self._right_of_way = RightOfWay(shared.crowd, shared.clock)
         self._news = asyncio.Event()
         self._stopping = False
@@ -133,7 +134,7 @@ class JobRunner:
     def start(self, boot: int) -> None:
         """Take up what a process that is gone has left running; then run what is due."""
         self._boot = boot
-        self._young_until = self._clock.monotonic() + SOON
+        self._suspects.start()
         self._tasks.spawn(self._run(), name="runner", context=Context())
 
     async def drain(self, within: float) -> None:
@@ -166,8 +167,11 @@ class JobRunner:
     def woken(self, agent_id: str) -> None:
         """An agent is awake. One whose jobs could not be run is tried at once."""
         if agent_id in self._failing:
-            self._agents.add(agent_id)
-            self._news.set()
+            self._serve_soon(agent_id)
+
+    def _serve_soon(self, agent_id: str) -> None:
+        self._agents.add(agent_id)
+        self._news.set()
 
     # Whose jobs are due
 
@@ -246,6 +250,7 @@ class JobRunner:
         finally:
             self._agents.done(agent_id)
             self._forget_if_idle(agent_id)
+            self._suspects.call_next()
             self._news.set()
 
     async def _take_all(self, agent_id: str, awake: Awake) -> None:
@@ -264,21 +269,31 @@ class JobRunner:
 
     async def _try_again(self, agent_id: str, delay: float) -> None:
         await self._sleep(delay)
-        self._agents.add(agent_id)
-        self._news.set()
+        self._serve_soon(agent_id)
 
     async def _take(self, agent_id: str, awake: Awake) -> bool:
         """Begin the next due job of an agent when there is a place for it. False if none is due."""
         running = self._running.setdefault(agent_id, set())
         while len(running) >= self._per_agent:
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-        row = await due_row(self._store, agent_id, self._clock.now())
+        row = await self._next_row(agent_id)
         if row is None:
             return False
         ready = await self._ready(row, awake.desk)
-        if ready is not None:
+        # Another agent's suspect may have begun meanwhile: then the next look leaves this one out.
+        if ready is not None and not (ready[0].deaths and self._suspects.must_wait):
             await self._begin(awake, *ready)
         return True
+
+    async def _next_row(self, agent_id: str) -> Row | None:
+        """What an agent may begin now. A suspect that has to wait holds up nothing else of it."""
+        now = self._clock.now()
+        if not self._suspects.must_wait:
+            return await due_row(self._store, agent_id, now)
+        row = await due_row(self._store, agent_id, now, innocent=True)
+        if row is None and await due_row(self._store, agent_id, now) is not None:
+            self._suspects.set_aside(agent_id)
+        return row
 
     async def _ready(self, row: Row, desk: JobDesk) -> tuple[Job, JobHandler] | None:
         """The job and its handler; None if it cannot run, which is stored then."""
@@ -298,7 +313,7 @@ class JobRunner:
 
     async def _begin(self, awake: Awake, job: Job, handler: JobHandler) -> None:
         """Lease a job and run it beside the others."""
-        alone = await self._alone(job)
+        alone = self._suspects.take_place(job)
         await self._places.acquire()  # first come, first served: agents take turns here
         leased = None
         try:
@@ -307,8 +322,8 @@ class JobRunner:
                 now = self._clock.now()
                 leased = await lease(awake.desk, job, boot=self._boot, now=now)
         finally:
-            if leased is None:  # it was cancelled, or the host stops
-                self._leave(alone=alone)
+            if leased is None:
+                self._leave(alone=alone)  # it was cancelled, or the host stops
         if leased is not None:
             attempt = Attempt(leased, awake.desk, handler, tools=self._tools)
             self._run_apart(job.agent_id, awake, attempt.run(), alone=alone)
@@ -338,25 +353,12 @@ class JobRunner:
     def _leave(self, *, alone: bool) -> None:
         self._places.release()
         if alone:
-            self._suspect.release()
+            self._suspects.leave()
 
     def _forget_if_idle(self, agent_id: str) -> None:
         """Nothing is remembered of an agent that neither runs nor has due jobs."""
         if not self._agents.is_served(agent_id) and not self._running.get(agent_id):
             self._running.pop(agent_id, None)
-
-    async def _alone(self, job: Job) -> bool:
-        """A job during which the process died runs beside no other such job while the process is
-        young: so the next death is the killer's alone. Whether it holds that place now.
-        """
-        young_for = self._young_until - self._clock.monotonic()
-        if job.deaths == 0 or young_for <= 0:
-            return False
-        try:
-            async with asyncio.timeout(young_for):
-                return await self._suspect.acquire()
-        except TimeoutError:
-            return False
 
     async def _hold(self, job: Job, desk: JobDesk, reason: str) -> None:
         """No handler has its name: it waits for a process that has one."""

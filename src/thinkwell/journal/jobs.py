@@ -31,7 +31,8 @@ BASE_DELAY, MAX_DELAY = 1.0, 300.0
 """Seconds of the back-off: what the first one grows from, what none is longer than."""
 MOST_DOUBLINGS = 60
 """Beyond it a back-off is at its longest anyhow, and the number would grow out of a float."""
-DIED = "The process died while it ran."
+ANY_NUMBER = 1_000_000
+"""A limit that is none."""
 UNREADABLE = "What is stored of this job is damaged, so it could not be run."
 
 
@@ -214,9 +215,15 @@ async def next_due(reader: Reader, after: Place) -> float | None:
     return None if row is None else row["due_at"]
 
 
-async def due_row(reader: Reader, agent_id: str, now: float) -> Row | None:
-    """The row of an agent's job that has been due for the longest time."""
-    return await reader.fetch_one("due_job", {"agent": agent_id, "now": now})
+async def due_row(
+    reader: Reader, agent_id: str, now: float, *, innocent: bool = False
+) -> Row | None:
+    """The row of an agent's job that has been due for the longest time.
+
+    Only an `innocent` one is a job during which the process has not died.
+    """
+    params = {"agent": agent_id, "now": now, "deaths": 0 if innocent else ANY_NUMBER}
+    return await reader.fetch_one("due_job", params)
 
 
 async def begin_job(tx: Transaction, job: Job, *, epoch: int, boot: int, now: float) -> Job | None:
@@ -331,25 +338,27 @@ async def take_up_leases(
         job = readable_job(row)
         if job is None:
             ended.append(await fail_unreadable(tx, row, now=now))
-        elif job.boot != boot and (status := await _take_up(tx, job, now, random)) is not None:
-            ended.append(msgspec.structs.replace(job, status=status, error=DIED))
+        elif job.boot != boot:
+            ended.append(await _take_up(tx, job, now, random))
     return [job for job in ended if job is not None]
 
 
-async def _take_up(tx: Transaction, job: Job, now: float, random: Random) -> JobStatus | None:
-    """Let the job wait again, or end it: then how it ended."""
+async def _take_up(tx: Transaction, job: Job, now: float, random: Random) -> Job | None:
+    """Let the job wait again, or end it: then as it ended."""
     if job.boot is not None and not await was_unplanned(tx, job.boot):
         given_back, deaths = job.attempt - 1, job.deaths
         if await retry_job(tx, job, at=now, error=job.error, left=given_back, deaths=deaths):
             return None
     deaths = job.deaths + 1
+    died = f"The process died {f'{deaths} times ' if deaths > 1 else ''}while it ran."
     match next_try(job, ProcessDied(), now, random):
         case Retry(at):
-            if await retry_job(tx, job, at=at, error=DIED, deaths=deaths):
+            if await retry_job(tx, job, at=at, error=died, deaths=deaths):
                 return None
         case GiveUp():
             pass
-    return await finish_job(tx, job, "failed", now=now, error=DIED, deaths=deaths)
+    status = await finish_job(tx, job, "failed", now=now, error=died, deaths=deaths)
+    return None if status is None else msgspec.structs.replace(job, status=status, error=died)
 
 
 def readable_job(row: Row) -> Job | None:

@@ -38,6 +38,7 @@ ORDER BY due_at, seq LIMIT 1;
 -- The job of one agent that has been due for the longest time.
 SELECT * FROM jobs
 WHERE agent = :agent AND status = 'waiting' AND held IS NULL AND due_at <= :now
+  AND deaths <= :deaths
 ORDER BY due_at, seq LIMIT 1;
 
 -- name: begin_job
