@@ -88,7 +88,9 @@ class TestOnResponse:
         assert stage.model.requests
 
     async def test_5_7_a_removed_call_does_not_run(self):
-        stage, client, stored = await self.rewritten({"content": "no tools"}, [call("a")])
+        stage, client, stored = await self.rewritten(
+            {"content": "no tools", "calls": []}, [call("a")]
+        )
         assert stage.agent.ran == []
         assert [part["type"] for part in stored["parts"]] == ["step-start", "text"]
         assert folded(client.chunks())["parts"] == stored["parts"]

@@ -45,6 +45,7 @@ from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.hooks.reading import (
     as_classification,
     as_decision,
+    as_response,
     as_step_answer,
     as_turn_config,
     chosen_of,
@@ -169,7 +170,7 @@ class Hooks:
         for hook in self.registry.hooks("before_step"):
             if not hook.alive:
                 continue
-            answer = as_step_answer(await _call(hook, context), hook)
+            answer = as_step_answer(await _call(hook, context), hook, context.request)
             said = step_answer_said(answer)
             if said:
                 decided(hook.name, said)
@@ -186,10 +187,9 @@ class Hooks:
         """Let every hook change the response, one after the other."""
         for hook in self.registry.hooks("on_response"):
             if hook.alive:
-                changed = read_key(await _call(hook, context), "response", hook)
-                if isinstance(changed, Mapping):
-                    changed = ModelResponse(**cast("Mapping[str, Any]", changed))
-                if isinstance(changed, ModelResponse):
+                given = read_key(await _call(hook, context), "response", hook)
+                if given is not None:
+                    changed = as_response(given, hook, context.response)
                     context = msgspec.structs.replace(context, response=changed)
         return context.response
 
@@ -291,9 +291,13 @@ class Hooks:
         self, event: str, hook: Hook, error: Exception | str, context: ChatErrorContext
     ) -> object:
         try:
-            arguments = (context,) if hook.only_context else (error, context)
+            arguments = {
+                "both": (error, context),
+                "error": (error,),
+                "context": (context,),
+            }
             with contained(hook.name):
-                answer = hook.call(*arguments)
+                answer = hook.call(*arguments[hook.of_error])
             return await self._apart(hook, answer) if isawaitable(answer) else answer
         except (AbortTurn, FailTurn) as failure:  # they come too late
             self.report(event, hook, failure)

@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from thinkwell.core import json
+from thinkwell.core.ids import new_id
 from thinkwell.hooks.answers import (
     SAMPLING_FIELDS,
     Allow,
@@ -20,12 +22,14 @@ from thinkwell.hooks.answers import (
     ToolDecision,
     TurnConfig,
 )
-from thinkwell.hooks.contexts import Classification, ModelResponse
-from thinkwell.hooks.given import taken
+from thinkwell.hooks.contexts import Classification, ModelResponse, ResponseCall
+from thinkwell.hooks.given import read_choice, taken
 from thinkwell.hooks.registry import Hook
+from thinkwell.messages.given import read_messages
 from thinkwell.models.base import ModelRequest
 
 Config = TypeVar("Config", TurnConfig, StepConfig)
+Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 CLASSIFICATIONS = ("context_overflow", "rate_limit", "transient", "fatal", "unknown")
 _DECISIONS = {"allow": Allow, "block": Block, "substitute": Substitute, "fail": Fail}
@@ -46,18 +50,85 @@ def as_turn_config(answer: object, hook: Hook) -> TurnConfig | None:
     return _as_config(answer, TurnConfig, hook)
 
 
-def as_step_answer(answer: object, hook: Hook) -> StepAnswer:
+def as_step_answer(answer: object, hook: Hook, request: ModelRequest) -> StepAnswer:
     """The answer of a `before_step` hook:
 
-    StepConfig, `{"request": …}`, `{"response": …}` or None.
+    StepConfig, `{"request": …}`, `{"response": …}` or None. A dict in the place of a request
+    that brings no messages changes `request` where it names a field.
     """
     if not isinstance(answer, Mapping):
         return StepAnswer(_as_config(answer, StepConfig, hook))
     fields = dict(cast("Mapping[str, Any]", answer))
-    request = _struct(fields.pop("request", None), ModelRequest, hook)
-    response = _struct(fields.pop("response", None), ModelResponse, hook)
+    other = _as_request(fields.pop("request", None), hook, request)
+    given = fields.pop("response", None)
+    response = as_response(given, hook, ModelResponse()) if given else None
     config = _as_config(fields, StepConfig, hook) if fields else None
-    return StepAnswer(config, request, response)
+    return StepAnswer(config, other, response)
+
+
+def _as_request(given: Any, hook: Hook, base: ModelRequest) -> ModelRequest | None:
+    if not given:
+        return None
+    # With messages it is a whole one, and tools it does not name are not offered (§13.9).
+    whole = isinstance(given, Mapping) and "messages" in given
+    request = _changed(given, hook, ModelRequest(messages=()) if whole else base)
+    try:
+        return msgspec.structs.replace(
+            request,
+            messages=read_messages(request.messages),
+            tool_choice=read_choice(request.tool_choice),
+        )
+    except TypeError as error:
+        raise TypeError(f"{hook.name} returned a request whose {error}") from error
+
+
+def as_response(given: Any, hook: Hook, base: ModelResponse) -> ModelResponse:
+    """A response as a hook gives it: whole, or a dict that changes `base` where it names a field.
+
+    So a hook that rewrites the text leaves the calls alone.
+    """
+    response = _changed(given, hook, base)
+    calls = tuple(_as_call(call, hook) for call in response.calls or ())
+    return msgspec.structs.replace(response, calls=calls)
+
+
+def _as_call(given: Any, hook: Hook) -> ResponseCall:
+    """A call as `ResponseCall`, `CallInfo` or dict; its arguments as JSON text or as an object."""
+    if isinstance(given, ResponseCall):
+        return given
+    fields = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else _fields_of(given)
+    name, arguments = fields.get("name"), fields.get("arguments", "")
+    if not isinstance(name, str) or not isinstance(arguments, str | Mapping):
+        raise TypeError(
+            f"{hook.name} returned {given!r} as a call of a tool; write "
+            '{"id": "call-1", "name": "search", "arguments": {"query": "fog"}}.'
+        )
+    text = arguments if isinstance(arguments, str) else json.dumps(json.to_jsonable(arguments))
+    return ResponseCall(id=fields.get("id") or new_id(), name=name, arguments=text)
+
+
+def _fields_of(struct: Any) -> Mapping[str, Any]:
+    return msgspec.structs.asdict(struct) if isinstance(struct, msgspec.Struct) else {}
+
+
+def _changed(given: Any, hook: Hook, base: Struct) -> Struct:
+    """What a hook gave whole, or `base` with the fields that a dict names."""
+    kind = type(base)
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"{hook.name} returned {given!r} as a {kind.__name__}; give one, or a dict of the "
+            "fields that change."
+        )
+    fields = cast("Mapping[str, Any]", given)
+    unknown = ", ".join(sorted(fields.keys() - set(kind.__struct_fields__)))
+    if unknown:
+        known = ", ".join(kind.__struct_fields__)
+        raise TypeError(
+            f"{hook.name} returned a {kind.__name__} with {unknown}. Its fields are: {known}."
+        )
+    return msgspec.structs.replace(base, **fields)
 
 
 def as_decision(answer: object, hook: Hook) -> ToolDecision | None:
@@ -176,9 +247,6 @@ def _as_config(answer: object, kind: type[Config], hook: Hook) -> Config | None:
         return None if config is None else taken(config)
     except TypeError as error:
         raise TypeError(f"{hook.name} returned a {kind.__name__} whose {error}") from error
-
-
-Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
 def _struct(value: Any, kind: type[Struct], hook: Hook) -> Struct | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from thinkwell.core.signal import Disposer
 
@@ -54,21 +54,31 @@ ALIASES: Final = {
 F = TypeVar("F", bound=Callable[..., Any])
 Watch = Callable[[str, str, Callable[..., Any]], Callable[..., Any]]
 """Makes what is called for an event out of the event, the hook's name and the hook."""
+OfError = Literal["both", "error", "context"]
+_CONTEXT_NAMES = ("ctx", "context")
+_ERROR_NAMES = ("error", "err", "exc", "exception")
 _MARK = "__thinkwell_hook__"
 
 
 class Hook:
     """One registered callable. `alive` turns False when it is disposed."""
 
-    __slots__ = ("alive", "call", "name", "only_context", "timeout")
+    __slots__ = ("alive", "call", "name", "of_error", "timeout")
 
-    def __init__(self, call: Callable[..., Any], name: str, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        call: Callable[..., Any],
+        name: str,
+        timeout: float | None = None,
+        *,
+        of_class: bool = False,
+    ) -> None:
         self.call = call
         self.name = name
         self.timeout = timeout
         self.alive = True
-        self.only_context = _takes_one(call)
-        """An error hook that wants the context alone; it finds the error there."""
+        self.of_error = _wanted_of_error(call, of_class=of_class)
+        """What an error hook is called with."""
 
 
 class HookRegistry:
@@ -80,7 +90,9 @@ class HookRegistry:
         for event in EVENTS:
             if getattr(type(owner), event) is not getattr(base, event):
                 method = getattr(owner, event)
-                self._hooks[event] = (Hook(method, f"{type(owner).__name__}.{event}"),)
+                self._hooks[event] = (
+                    Hook(method, f"{type(owner).__name__}.{event}", of_class=True),
+                )
         for method, event, timeout in _decorated(owner):
             self.add(event, method, timeout=timeout)
 
@@ -158,12 +170,27 @@ def _decorated(owner: object) -> list[tuple[Callable[..., Any], str, float | Non
     return [(getattr(owner, name), *mark) for name, mark in marked if mark is not None]
 
 
-def _takes_one(call: Callable[..., Any]) -> bool:
+def _wanted_of_error(call: Callable[..., Any], *, of_class: bool) -> OfError:
+    """What an error hook wants: both, or the one thing it takes.
+
+    Think's method takes the error, and the context if it likes; AG2B's registered function takes
+    the context, which has the error. What a parameter is called says more than where it stands.
+    """
     try:
-        parameters = inspect.signature(call).parameters.values()
+        parameters = list(inspect.signature(call).parameters.values())
     except (TypeError, ValueError):
-        return False
+        return "both"
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
-        return False
-    return sum(p.kind in kinds for p in parameters) == 1
+    places = [p for p in parameters if p.kind in kinds]
+    starred = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+    if starred or not places or any(map(_takes_context, places[1:2])):
+        return "both"
+    only = places[0].name
+    if only in _CONTEXT_NAMES:
+        return "context"
+    return "error" if of_class or only in _ERROR_NAMES else "context"
+
+
+def _takes_context(second: inspect.Parameter) -> bool:
+    """A default that a lambda binds (`lambda ctx, tag=t: ...`) is no place for the context."""
+    return second.default is inspect.Parameter.empty or second.name in _CONTEXT_NAMES

@@ -15,8 +15,8 @@ Provider types never leave the adapter that knows them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from collections.abc import AsyncIterator, Hashable, Mapping
+from typing import Any, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import msgspec
 
@@ -79,6 +79,23 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the provider must have taken the connection; None means no limit."""
     provider_options: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Extra request fields, by provider name."""
+
+    def __hash__(self) -> int:
+        """Equal requests have equal hashes, so that a request is the key of a cache."""
+        return hash(_frozen(self))
+
+
+def _frozen(value: Any) -> Any:
+    """The value as something that can be hashed; what is equal stays equal."""
+    if isinstance(value, Mapping):
+        given = cast("Mapping[str, Any]", value)
+        return frozenset((key, _frozen(item)) for key, item in given.items())
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(item) for item in cast("list[Any]", value))
+    if isinstance(value, msgspec.Struct):
+        fields = (getattr(value, name) for name in value.__struct_fields__)
+        return (type(value), *(_frozen(field) for field in fields))
+    return value if isinstance(value, Hashable) else type(value).__name__
 
 
 class TextStart(msgspec.Struct, frozen=True, gc=False):

@@ -21,7 +21,7 @@ from thinkwell.tools.output import (
     final_answer_tool,
     resolve_mode,
 )
-from thinkwell.tools.scope import inject_user
+from thinkwell.tools.scope import ScopeSections, inject_user
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.end.ending import StageError, ends_turn
 from thinkwell.turn.run.journal_events import note_decision
@@ -93,6 +93,7 @@ async def prepare_step(
     begun = turn.begun_step()
     known = {} if last else _active(step_tools(turn, prompt), prompt.config.active_tools)
     tools = {name: tool for name, tool in known.items() if tool.is_enabled()}
+    sections = await turn.parts.scopes.sections()
     context = StepContext(
         **turn.hook_fields(),
         step_number=turn.step_number,
@@ -101,19 +102,16 @@ async def prepare_step(
         system=conversation.system,
         messages=conversation.messages(begun),
         tools=MappingProxyType(tools),
-        tool_choice=cast("ToolChoice", (prompt.config.tool_choice if tools else None) or "auto"),
+        tool_choice=(_choice(prompt.config) if tools else None) or "auto",
         remaining_steps=max(turn.settings.max_steps - turn.step_number, 0),
         runtime_context=conversation.runtime_context,
-        request=ModelRequest(
-            messages=(),
-            headers=prompt.config.headers or {},
-            connect_timeout=turn.settings.limits.connect,
-        ),
+        request=ModelRequest(messages=()),
     )
-    context = _with_request(context, prompt.config)
     config, response = StepConfig(), None
+    # What hooks are shown is what would be sent: they may keep it as the key of a cache.
+    context = _with_request(turn, prompt.config, context, sections)
     if turn.parts.hooks.registry.hooks("before_step"):
-        context, config, response = await _ask_hooks(turn, known, context)
+        context, config, response = await _ask_hooks(turn, known, sections, context)
         _keep(conversation, config)
     step = Step(
         number=turn.step_number,
@@ -126,19 +124,24 @@ async def prepare_step(
         response=response,
     )
     forced = last or _is_last_permitted(turn)
-    asked = turn.handle.options  # of whoever waits for the result: no hook changes its type
-    output = (asked and asked.output) or config.output or turn.settings.output
-    step = _with_output(step, output, forced=forced)
-    return await _with_scopes(turn, step)
+    return _with_output(step, _output(turn, config), forced=forced)
 
 
 async def _ask_hooks(
-    turn: RunningTurn, known: Mapping[str, Tool], context: StepContext
+    turn: RunningTurn, known: Mapping[str, Tool], sections: ScopeSections, context: StepContext
 ) -> tuple[StepContext, StepConfig, ModelResponse | None]:
     """What `before_step` makes of the step."""
 
     def patch(current: StepContext, config: StepConfig) -> StepContext:
-        return _patched(turn, known, current, config)
+        changes, sent = _patch(turn, known, config)
+        for name, add in (("system", _with_section), ("messages", _injected)):
+            if name in changes:
+                sent[name] = add(changes[name], sections)
+        options = sent.get("provider_options")
+        if options is not None:
+            sent["provider_options"] = merge_options(current.request.provider_options, options)
+        request = msgspec.structs.replace(current.request, **sent)
+        return msgspec.structs.replace(current, request=request, **changes)
 
     try:
         return await turn.parts.hooks.before_step(
@@ -158,54 +161,72 @@ def _is_last_permitted(turn: RunningTurn) -> bool:
     return settings.on_max_steps != "answer" and turn.step_number + 1 >= settings.max_steps
 
 
-def _patched(
-    turn: RunningTurn, known: Mapping[str, Tool], context: StepContext, config: StepConfig
-) -> StepContext:
-    """The context with one hook's changes, so that the next hook sees them."""
+def _patch(
+    turn: RunningTurn, known: Mapping[str, Tool], config: StepConfig
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What one hook changes: in the context that the next hook sees, and in the request.
+
+    Only what it names: an earlier hook may have replaced the rest of the request.
+    """
     changes: dict[str, Any] = {}
+    sent = sampling_of(config)
     if config.model is not None:
         changes["model"] = turn.parts.resolve_model(config.model)
     if config.system is not None:
         changes["system"] = config.system
     if config.messages is not None:
-        changes["messages"] = tuple(close_with_user(_read(config)))
+        changes["messages"] = tuple(close_with_user(_messages(config)))
     if config.active_tools is not None:
         chosen = _active(known, config.active_tools)
         offered = {name: tool for name, tool in chosen.items() if tool.is_enabled()}
         changes["tools"] = MappingProxyType(offered)
+        sent["tools"] = _specs(offered.values())
     if config.tool_choice is not None:
-        changes["tool_choice"] = config.tool_choice
+        changes["tool_choice"] = sent["tool_choice"] = config.tool_choice
     if config.runtime_context is not None:
         changes["runtime_context"] = config.runtime_context
-    return _with_request(msgspec.structs.replace(context, **changes), config)
+    return changes, sent
 
 
-def _read(config: StepConfig) -> tuple[ModelMessage, ...]:
-    # Whatever form a hook wrote them in, `hooks/given.py` has read them.
-    return tuple(cast("Sequence[ModelMessage]", config.messages))
-
-
-def _with_request(context: StepContext, config: TurnConfig | StepConfig) -> StepContext:
-    """The context with a request that says the same, and the sampling of one config on top."""
-    sampling = sampling_of(config)
-    if "provider_options" in sampling:
-        before = context.request.provider_options
-        sampling["provider_options"] = merge_options(before, sampling["provider_options"])
-    request = msgspec.structs.replace(
-        context.request,
-        messages=context.messages,
-        system=context.system,
+def _with_request(
+    turn: RunningTurn, config: TurnConfig, context: StepContext, sections: ScopeSections
+) -> StepContext:
+    """The context with the request as it is sent if no hook says anything."""
+    request = ModelRequest(
+        messages=_injected(context.messages, sections),
+        system=_with_section(context.system, sections),
         tools=_specs(context.tools.values()),
         tool_choice=context.tool_choice,
-        **sampling,
+        headers=config.headers or {},
+        connect_timeout=turn.settings.limits.connect,
+        **sampling_of(config),
     )
+    output = _output(turn, StepConfig())
+    if output is not None and _is_native(output, context.model, context.tools):
+        request = _with_format(request, output)
     return msgspec.structs.replace(context, request=request)
+
+
+def _output(turn: RunningTurn, config: StepConfig) -> Output[Any] | None:
+    """The structured output that is asked for, if any."""
+    asked = turn.handle.options  # of whoever waits for the result: no hook changes its type
+    return (asked and asked.output) or config.output or turn.settings.output
+
+
+def _choice(config: TurnConfig | StepConfig) -> ToolChoice | None:
+    """The tool choice of a config that was read (`hooks/given.py`)."""
+    return cast("ToolChoice | None", config.tool_choice)
+
+
+def _messages(config: StepConfig) -> tuple[ModelMessage, ...]:
+    """The messages of a config that was read (`hooks/given.py`)."""
+    return tuple(cast("Sequence[ModelMessage]", config.messages))
 
 
 def _keep(conversation: Conversation, config: StepConfig) -> None:
     """What one step's hooks chose for later steps too."""
     if config.messages is not None:
-        conversation.replace(_read(config))
+        conversation.replace(_messages(config))
     if config.system is not None:
         conversation.system = config.system
     if config.runtime_context is not None:
@@ -216,12 +237,8 @@ def _with_output(step: Step, output: Output[Any] | None, *, forced: bool) -> Ste
     """Ask for structured output: as a response format, or through a hidden tool (spec/02 §8.3)."""
     if output is None:
         return step
-    native = getattr(step.model, "supports_response_format", False)
-    mode = resolve_mode(output, native_supported=native, tools_active=bool(step.tools))
-    if mode == "native":
-        request = msgspec.structs.replace(
-            step.request, response_format=output.json_schema, response_name=output.name
-        )
+    if _is_native(output, step.model, step.tools):
+        request = _with_format(step.request, output)
         return msgspec.structs.replace(step, request=request, output=output)
     answer = final_answer_tool(output, list(step.tools))
     choice = step.request.tool_choice
@@ -232,25 +249,33 @@ def _with_output(step: Step, output: Output[Any] | None, *, forced: bool) -> Ste
         tools=(*step.request.tools, *_specs([answer])),
         tool_choice=choice,
         system=f"{step.request.system}\n\n{final_answer_instruction(answer.name)}".strip(),
+        response_format=None,
     )
     return msgspec.structs.replace(step, request=request, output=output, answer_tool=answer.name)
 
 
-async def _with_scopes(turn: RunningTurn, step: Step) -> Step:
-    """The live context of the scopes, in the request only, never in history (spec/02 §12.7)."""
-    sections = await turn.parts.scopes.sections()
-    if not sections.system and not sections.user:
-        return step
-    request = msgspec.structs.replace(
-        step.request,
-        system="\n\n".join(text for text in (step.request.system, sections.system) if text),
-        messages=_injected(step.request.messages, sections.user),
+def _is_native(output: Output[Any], model: Model, tools: Mapping[str, Tool]) -> bool:
+    native = getattr(model, "supports_response_format", False)
+    return resolve_mode(output, native_supported=native, tools_active=bool(tools)) == "native"
+
+
+def _with_format(request: ModelRequest, output: Output[Any]) -> ModelRequest:
+    return msgspec.structs.replace(
+        request, response_format=output.json_schema, response_name=output.name
     )
-    return msgspec.structs.replace(step, request=request)
 
 
-def _injected(messages: tuple[ModelMessage, ...], text: str) -> tuple[ModelMessage, ...]:
-    return tuple(inject_user(messages, text)) if text else messages
+# The live context of the scopes is in the request only, never in history (spec/02 §12.7).
+
+
+def _with_section(system: str, sections: ScopeSections) -> str:
+    return "\n\n".join(text for text in (system, sections.system) if text)
+
+
+def _injected(
+    messages: tuple[ModelMessage, ...], sections: ScopeSections
+) -> tuple[ModelMessage, ...]:
+    return tuple(inject_user(messages, sections.user)) if sections.user else messages
 
 
 def _specs(tools: Iterable[Tool]) -> tuple[ToolSpec, ...]:
