@@ -105,7 +105,8 @@ class Client:
                 offers += 1
             elif _answers(frame, request) and "seq" in frame:
                 if frame["seq"] == 0 and readings[-1]:
-                    assert offers and frame.get("replay"), "told twice, without an offer"
+                    assert offers, "told twice, without an offer"
+                    assert frame["replay"]
                     offers -= 1
                     readings.append([])
                 assert frame["seq"] == len(readings[-1])
