@@ -46,7 +46,7 @@ async def get(stage: Stage[Any], path: str, method: str = "GET") -> HttpResponse
     ("route", "other"),
     [
         (("GET", "get-messages"), r"GET get-messages.*every agent that chats"),
-        (("DELETE", "old/get-messages"), "every agent that chats"),
+        (("DELETE", "get-messages"), "every agent that chats"),
         (("POST", "run"), r"POST run.*the feature 'http_run'"),
         (("GET", "run/latest"), r"'run/\{request_id\}'.*the feature 'http_run'"),
         (("GET", "run/{id}"), r"the feature 'http_run'"),
@@ -81,6 +81,22 @@ async def test_a_route_may_take_the_place_of_one_that_is_left_out():
 
     async with running(Own) as stage:
         assert (await get(stage, "run", "POST")).body == b"mine"
+
+
+async def test_a_route_that_serves_a_longer_path_answers_get_messages_there():
+    """spec/01 §1.3.5: its clients ask at their own path, and below others where nobody serves."""
+    routes = [("GET", "tree/{path:path}"), ("DELETE", "old/get-messages"), ("GET", "{all:path}")]
+    async with running(serving(*routes[:2], answer="mine")) as stage:
+        assert (await get(stage, "tree/a/get-messages")).body == b"mine"
+        assert (await get(stage, "old/get-messages", "DELETE")).body == b"mine"
+        assert (await get(stage, "old/get-messages")).body == b"[]"
+        assert (await get(stage, "tree/a/get-messages", "POST")).body == b"[]"
+        assert (await get(stage, "elsewhere/get-messages")).body == b"[]"
+        assert (await get(stage, "elsewhere/get-messages", "PUT")).status == 405
+        assert (await get(stage, "tree/a", "POST")).status == 405
+    async with running(serving(*routes, answer="mine")) as stage:
+        assert (await get(stage, "get-messages")).body == b"[]"
+        assert (await get(stage, "elsewhere/get-messages")).body == b"mine"
 
 
 async def test_an_agent_without_chat_may_serve_get_messages_itself():

@@ -2,7 +2,7 @@
 §1.3.5-6).
 
 A chat agent has `get-messages`, which its clients ask for when they start; then come the routes of
-its features; everything else goes to `on_request`.
+its features, then `get-messages` at the end of any other path. All else goes to `on_request`.
 """
 
 from __future__ import annotations
@@ -35,18 +35,25 @@ async def handle_agent_request(
     agent: Agent, turns: Turns | None, request: HttpRequest
 ) -> HttpResponse:
     """Answer one request."""
-    if turns is not None and request.path.rpartition("/")[2] == TRANSCRIPT:
-        if request.method not in _TRANSCRIPT:
-            return _wrong_method(_TRANSCRIPT)
-        return await _response_or_refusal(agent, _get_messages(turns), as_json=False)
+    if turns is not None and request.path == TRANSCRIPT:
+        return await _transcript(agent, turns, request)
     routes = (each.route for each in agent._seats.routes)  # pyright: ignore[reportPrivateUsage]
     found = find_route(routes, request.method, request.path)
-    if found is None:
-        return await _ask_app(agent, request)
-    if request.method not in found.route.allowed:
+    if found is not None and request.method in found.route.allowed:
+        answer = _ask_feature(agent, found, request)
+        return await _response_or_refusal(agent, answer, as_json=found.route.errors == "json")
+    # Clients ask below whatever path they connect with (§1.3.5); only a route that serves it wins.
+    if turns is not None and request.path.rpartition("/")[2] == TRANSCRIPT:
+        return await _transcript(agent, turns, request)
+    if found is not None:
         return _wrong_method(found.route.allowed)
-    answer = _ask_feature(agent, found, request)
-    return await _response_or_refusal(agent, answer, as_json=found.route.errors == "json")
+    return await _ask_app(agent, request)
+
+
+async def _transcript(agent: Agent, turns: Turns, request: HttpRequest) -> HttpResponse:
+    if request.method not in _TRANSCRIPT:
+        return _wrong_method(_TRANSCRIPT)
+    return await _response_or_refusal(agent, _get_messages(turns), as_json=False)
 
 
 def _wrong_method(allowed: tuple[str, ...]) -> HttpResponse:

@@ -22,7 +22,9 @@ from thinkwell.wire.http import HttpRequest
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 TRANSCRIPT = "get-messages"
-"""Where clients of every agent that chats ask for the messages, at the end of whatever path."""
+"""Where clients of every agent that chats ask for the messages. At the end of a longer path too, if
+no route serves that.
+"""
 LOOKING = ("GET", "HEAD")
 """Methods that change nothing."""
 _NO_PARAMS: Mapping[str, str] = {}

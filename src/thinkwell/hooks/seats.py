@@ -372,7 +372,7 @@ def _calls_of(
 def _refuse_hidden(new: OwnedRoute, before: Sequence[OwnedRoute], *, chats: bool) -> None:
     """A route that is never asked is a mistake; nobody would notice it."""
     path = new.route.path
-    if chats and path.rpartition("/")[2] == TRANSCRIPT:
+    if chats and path == TRANSCRIPT:
         raise AgentDefinitionError(
             f"{new.route.methods} {path} of the feature {new.owner!r} would never be called: every "
             f"agent that chats answers {TRANSCRIPT} itself. Give the route another path."
