@@ -19,9 +19,9 @@ from thinkwell.agent.agent_events import (
 from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
 from thinkwell.agent.history_view import HistoryView
 from thinkwell.features.turn_details import TurnDetails
-from thinkwell.hooks.contexts import StopReason
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import Chunks, Ended, Started, TailEvent, Updated
+from thinkwell.journal.turns import EndStatus, StopReason, Trigger, TurnStatus
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.info import TurnInfo
 
@@ -37,6 +37,7 @@ __all__ = [
     "Chunks",
     "ContentDelta",
     "ContentEnd",
+    "EndStatus",
     "Ended",
     "HistoryView",
     "ReasoningDelta",
@@ -49,8 +50,10 @@ __all__ = [
     "ToolCallError",
     "ToolCallResult",
     "ToolCallStart",
+    "Trigger",
     "TurnDetails",
     "TurnInfo",
     "TurnResult",
+    "TurnStatus",
     "Updated",
 ]

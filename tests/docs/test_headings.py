@@ -10,10 +10,11 @@ import dataclasses
 import inspect
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from thinkwell import turns
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.parity import Parity
 from thinkwell.agent.think import Think
@@ -70,7 +71,11 @@ def types_of(owner: type, names: Any) -> dict[str, str]:
 
 def context_of(event: str) -> type | None:
     parameter = inspect.signature(getattr(Think, event)).parameters.get("ctx")
-    return None if parameter is None else getattr(contexts, parameter.annotation)
+    if parameter is None:
+        return None
+    if parameter.annotation == "ToolResultContext":  # one of two, which have the same fields
+        return contexts.CallEnded
+    return getattr(contexts, parameter.annotation)
 
 
 class TestHooks:
@@ -93,7 +98,8 @@ class TestHooks:
         shown = {**types_of(contexts.HookContext, COMMON), **rows(text)}
         if "agent" in rows(text):  # the one context without the common fields
             shown = rows(text)
-        assert f"## `{owner.__name__}`" in text
+        parameter = inspect.signature(getattr(Think, event)).parameters["ctx"]
+        assert f"## `{parameter.annotation}`" in text
         assert shown == fields
 
     @pytest.mark.parametrize("event", HOOKS)
@@ -236,3 +242,17 @@ class TestCalls:
         named = set(re.findall(r'@rpc\(name="(\w+)"\)', text)) | {"add"}
         assert called
         assert called <= named
+
+
+class TestWords:
+    @pytest.mark.parametrize("name", ["TurnStatus", "EndStatus", "Trigger", "StopReason"])
+    def test_the_reference_names_every_word_of_a_status(self, name: str):
+        text = read("reference.md")
+        sections = text.split("### `TurnStatus`")[1].split("### `Submission`")[0]
+        assert [w for w in get_args(getattr(turns, name)) if f"`{w}`" not in sections] == []
+
+    def test_every_kind_of_event_has_the_type_of_its_row(self):
+        text = read("reference.md").split("### `AgentEvent`")[1].split("\n### ")[0]
+        for event in get_args(turns.AgentEvent):
+            assert f"`{event.__name__}`" in text
+            assert f"`{event.type}`" in text

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -23,11 +23,7 @@ from thinkwell.models.base import FinishReason
 
 
 def _tag(name: str) -> str:
-    return f"agent_{_snake(name)}"
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    return "agent" + re.sub(r"(?=[A-Z])", "_", name).lower()
 
 
 class AgentResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,44 +35,48 @@ class AgentResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag=_tag):
-    """`type` names the event; as JSON it has the prefix `agent_`."""
-
-    type: ClassVar[str] = ""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.type = _snake(cls.__name__)
+    """Each has a `type` that names it and tells it from the others; as JSON with the prefix
+    `agent_`.
+    """
 
 
 class ChatStart(_Event, frozen=True, kw_only=True):
     """The turn has begun."""
 
+    type: ClassVar[Literal["chat_start"]] = "chat_start"
     message: str | None
 
 
 class ReasoningDelta(_Event, frozen=True, kw_only=True):
     """The model thinks aloud."""
 
+    type: ClassVar[Literal["reasoning_delta"]] = "reasoning_delta"
     delta: str
 
 
 class ReasoningEnd(_Event, frozen=True, kw_only=True):
     """It has thought; once per step, before anything else of the step."""
 
+    type: ClassVar[Literal["reasoning_end"]] = "reasoning_end"
+
 
 class ContentDelta(_Event, frozen=True, kw_only=True):
     """The model says something."""
 
+    type: ClassVar[Literal["content_delta"]] = "content_delta"
     delta: str
 
 
 class ContentEnd(_Event, frozen=True, kw_only=True):
     """The step's answer is complete; also without text. Its tools come now."""
 
+    type: ClassVar[Literal["content_end"]] = "content_end"
+
 
 class ToolCallDelta(_Event, frozen=True, kw_only=True):
     """A piece of a call's arguments; the first of an index has `id` and `name`."""
 
+    type: ClassVar[Literal["tool_call_delta"]] = "tool_call_delta"
     index: int
     arguments_delta: str
     id: str | None = None
@@ -86,12 +86,14 @@ class ToolCallDelta(_Event, frozen=True, kw_only=True):
 class ToolCallStart(_Event, frozen=True, kw_only=True):
     """A call begins."""
 
+    type: ClassVar[Literal["tool_call_start"]] = "tool_call_start"
     call: CallInfo
 
 
 class ToolCallResult(_Event, frozen=True, kw_only=True):
     """A call gave a result."""
 
+    type: ClassVar[Literal["tool_call_result"]] = "tool_call_result"
     call: CallInfo
     result: Any
 
@@ -99,6 +101,7 @@ class ToolCallResult(_Event, frozen=True, kw_only=True):
 class ToolCallError(_Event, frozen=True, kw_only=True):
     """A call failed; `error` is what the model reads."""
 
+    type: ClassVar[Literal["tool_call_error"]] = "tool_call_error"
     call: CallInfo
     error: str
 
@@ -106,18 +109,21 @@ class ToolCallError(_Event, frozen=True, kw_only=True):
 class ChatDone(_Event, frozen=True, kw_only=True):
     """The turn completed. The last event."""
 
+    type: ClassVar[Literal["chat_done"]] = "chat_done"
     response: AgentResponse
 
 
 class ChatAbort(_Event, frozen=True, kw_only=True):
     """The turn was stopped. The last event."""
 
+    type: ClassVar[Literal["chat_abort"]] = "chat_abort"
     reason: str
 
 
 class ChatError(_Event, frozen=True, kw_only=True):
     """The turn failed. The last event."""
 
+    type: ClassVar[Literal["chat_error"]] = "chat_error"
     error: Exception
 
 

@@ -18,7 +18,7 @@ import msgspec
 from thinkwell.core.errors import StoreError
 from thinkwell.core.user_code import call_user
 from thinkwell.journal.tail import Chunks, Ended
-from thinkwell.journal.turns import TurnStatus
+from thinkwell.journal.turns import EndStatus
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.turns import Turns
 
@@ -52,7 +52,7 @@ class ChatCallback(Protocol):
 class ChatOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What `chat` with a callback returns."""
 
-    status: TurnStatus
+    status: EndStatus
     """`completed`, `error`, `aborted` or `skipped`."""
     request_id: str
     """The turn's id."""

@@ -13,7 +13,10 @@ from thinkwell.hooks.answers import (
     TurnConfig,
 )
 from thinkwell.hooks.contexts import (
+    CallEnded,
+    CallFailed,
     CallInfo,
+    CallSucceeded,
     ChatAbortContext,
     ChatDoneContext,
     ChatErrorContext,
@@ -46,7 +49,10 @@ from thinkwell.hooks.registry import hook
 __all__ = [
     "Allow",
     "Block",
+    "CallEnded",
+    "CallFailed",
     "CallInfo",
+    "CallSucceeded",
     "ChatAbortContext",
     "ChatDoneContext",
     "ChatErrorContext",

@@ -13,7 +13,7 @@ import msgspec
 
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
-from thinkwell.journal.turns import TurnRecord
+from thinkwell.journal.turns import StopReason, Trigger, TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
@@ -39,23 +39,6 @@ ToolOutcome: TypeAlias = Literal[
     "aborted",
     "client",
 ]
-StopReason: TypeAlias = Literal[
-    "end",
-    "max_steps",
-    "stop_when",
-    "client_tool",
-    "approval",
-    "steered",
-    "length",
-    "content-filter",
-    "other",
-    "aborted",
-    "error",
-    "parked",
-    "cleared",
-    "superseded",
-    "caller_lost",
-]
 
 
 class HookContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +46,7 @@ class HookContext(msgspec.Struct, frozen=True, kw_only=True):
 
     request_id: str
     """The turn's id on the wire."""
-    trigger: str
+    trigger: Trigger
     """Who asked: `ws-chat`, `http-chat`, `programmatic`, `submission`, …"""
     continuation: bool
     """Whether the turn carries on the last answer without a new user message."""
@@ -251,7 +234,7 @@ class StepFinishContext(StepResult, frozen=True, kw_only=True):
     """
 
     request_id: str
-    trigger: str
+    trigger: Trigger
     continuation: bool
     agent: Any
     abort_signal: AbortSignal
@@ -329,11 +312,8 @@ class ToolFailureContext(HookContext, frozen=True, kw_only=True):
     error: BaseException
 
 
-class ToolResultContext(HookContext, frozen=True, kw_only=True):
-    """For `after_tool_call`: once per call, before its result is stored and sent.
-
-    `tool` is None for an unknown one.
-    """
+class CallEnded(HookContext, frozen=True, kw_only=True):
+    """What both kinds of `ToolResultContext` have. `tool` is None for an unknown one."""
 
     tool_call_id: str
     tool_name: str
@@ -349,6 +329,36 @@ class ToolResultContext(HookContext, frozen=True, kw_only=True):
     output: Any
     error: BaseException | None
     duration_ms: float
+
+
+class CallSucceeded(CallEnded, frozen=True, kw_only=True):
+    """The call has a result."""
+
+    success: Literal[True] = True
+    error: None = None
+
+
+class CallFailed(CallEnded, frozen=True, kw_only=True):
+    """The call failed, or was not allowed to run."""
+
+    success: Literal[False] = False
+    output: None = None
+    error: BaseException
+
+
+ToolResultContext: TypeAlias = CallSucceeded | CallFailed
+"""For `after_tool_call`: once per call, before its result is stored and sent.
+
+Two classes, so that a type checker knows after `if ctx.success` that there is no error, and else
+that there is one.
+"""
+
+
+def call_ended(*, output: Any, error: BaseException | None, **facts: Any) -> ToolResultContext:
+    """The context of a call that has its result, or failed."""
+    if error is None:
+        return CallSucceeded(output=output, **facts)
+    return CallFailed(error=error, **facts)
 
 
 class ChatErrorContext(HookContext, frozen=True, kw_only=True):

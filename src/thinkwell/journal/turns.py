@@ -22,10 +22,31 @@ from thinkwell.store.base import Reader, Row, Transaction
 
 log = logging.getLogger("thinkwell.journal")
 
+EndStatus: TypeAlias = Literal["completed", "error", "aborted", "skipped"]
+"""How a turn can end."""
 TurnStatus: TypeAlias = Literal["accepted", "running", "completed", "error", "aborted", "skipped"]
+"""How a turn can stand: it waits, it runs, or one of the ends."""
 Trigger: TypeAlias = Literal[
     "ws-chat", "programmatic", "submission", "rpc", "auto-continuation", "http-chat"
 ]
+StopReason: TypeAlias = Literal[
+    "end",
+    "max_steps",
+    "stop_when",
+    "client_tool",
+    "approval",
+    "steered",
+    "length",
+    "content-filter",
+    "other",
+    "aborted",
+    "error",
+    "parked",
+    "cleared",
+    "superseded",
+    "caller_lost",
+]
+"""Why a turn ended."""
 ROOT = ""
 """As `branch_from`: the input begins the conversation anew, beside what is there."""
 UNREADABLE = "What is stored of this turn is damaged, so it could not be answered."
@@ -92,7 +113,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     client_error: str | None = None
     """The error as clients are told it."""
-    stop_reason: str | None = None
+    stop_reason: StopReason | None = None
     usage: Usage = msgspec.field(default_factory=Usage)
     steps: int = 0
     hooks_owed: int = 0
@@ -161,8 +182,8 @@ class TurnGoneError(Exception):
 class TurnEnd(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn ended: what the settling transaction writes on its row."""
 
-    status: TurnStatus
-    stop_reason: str
+    status: EndStatus
+    stop_reason: StopReason
     error: str | None = None
     client_error: str | None = None
     usage: Usage = msgspec.field(default_factory=Usage)

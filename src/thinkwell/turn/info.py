@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from thinkwell.journal.turns import TurnRecord, TurnStatus
+from thinkwell.journal.turns import StopReason, Trigger, TurnRecord, TurnStatus
 from thinkwell.messages.usage import Usage
 
 
@@ -14,12 +14,12 @@ class TurnInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A view of a turn's row."""
 
     request_id: str
-    trigger: str
+    trigger: Trigger
     status: TurnStatus
     attempt: int
     """How often it was begun: more than 1 after a crash."""
     error: str | None
-    stop_reason: str | None
+    stop_reason: StopReason | None
     message_id: str | None
     """The id of its reply, once it has begun."""
     idempotency_key: str | None

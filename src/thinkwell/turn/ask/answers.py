@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from thinkwell.core import json
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
-from thinkwell.hooks.contexts import ToolOutcome, ToolResultContext, facts_of
+from thinkwell.hooks.contexts import ToolOutcome, call_ended, facts_of
 from thinkwell.hooks.given import read_tools
 from thinkwell.journal.decisions import Decision, record_decision
 from thinkwell.journal.turns import TurnRecord, answering_turn, newest_turn
@@ -264,7 +264,7 @@ async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> N
     error = part.get("errorText")
     denied = part.get("state") == "output-denied"
     failure = error or ("The call was not allowed." if denied else None)
-    context = ToolResultContext(
+    context = call_ended(
         **facts_of(turn, parts.agent_ref, None if growing is None else growing.signal),
         tool_call_id=answer.tool_call_id,
         tool_name=tool_name(part),
@@ -273,7 +273,6 @@ async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> N
         step_number=_step_of(answered, answer.tool_call_id),
         messages=(),
         tool=_tool_of(parts, tool_name(part), growing),
-        success=failure is None,
         outcome=answer.outcome,
         output=part.get("output"),
         error=None if failure is None else RuntimeError(failure),

@@ -8,6 +8,7 @@ of it reads the tail of the turn's handle: there is no second way to be told.
 from __future__ import annotations
 
 import logging
+from typing import cast
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from thinkwell.core.errors import StoreError
 from thinkwell.journal.tail import Ended
 from thinkwell.journal.turns import (
     UNREADABLE,
+    EndStatus,
     TurnEnd,
     TurnRecord,
     settle_turn,
@@ -85,7 +87,7 @@ def result_of(outcome: TurnOutcome) -> TurnResult:
     given = record.status == "completed" and record.stop_reason not in UNANSWERED
     return TurnResult(
         request_id=record.request_id,
-        status=record.status,
+        status=cast("EndStatus", record.status),  # whoever waits is told of the end
         message=outcome.message if has_content(outcome.message) else None,
         error=record.error if record.status == "error" else None,
         stop_reason=record.stop_reason,

@@ -9,10 +9,10 @@ from msgspec import UNSET, UnsetType
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError, TurnFailedError
-from thinkwell.hooks.contexts import ModelResponse, Stage, StopReason
+from thinkwell.hooks.contexts import ModelResponse, Stage
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import Spent
-from thinkwell.journal.turns import TurnRecord, TurnStatus
+from thinkwell.journal.turns import EndStatus, StopReason, TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.usage import Usage
 
@@ -129,13 +129,13 @@ class TurnResult(msgspec.Struct, Generic[OutputT], frozen=True, kw_only=True):
 
     request_id: str
     """The turn's id; `get_turn` finds it later."""
-    status: TurnStatus
+    status: EndStatus
     """`completed`, `error`, `aborted` or `skipped`."""
     message: UIMessage | None
     """The reply, or None when nothing was answered."""
     error: str | None = None
     """The error's text when status is `error`."""
-    stop_reason: str | None = None
+    stop_reason: StopReason | None = None
     """Why it ended: `end`, `max_steps`, `length`, `aborted`, `error`, …"""
     usage: Usage = msgspec.field(default_factory=Usage)
     """Token counts of all steps."""

@@ -23,8 +23,8 @@ from thinkwell.core.tasks import run_together
 from thinkwell.hooks.contexts import (
     CallInfo,
     ToolFailureContext,
-    ToolResultContext,
     ToolSuccessContext,
+    call_ended,
 )
 from thinkwell.hooks.dispatch import HookFailedError, Recovered
 from thinkwell.hooks.read_only import read_only_copy
@@ -209,7 +209,7 @@ async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled:
         return
     await turn.parts.hooks.observe(
         "after_tool_call",
-        ToolResultContext(
+        call_ended(
             **turn.hook_fields(),
             tool_call_id=call.call_id,
             tool_name=call.tool_name,
@@ -218,7 +218,6 @@ async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled:
             step_number=step.number,
             messages=step.request.messages,
             tool=settled.tool,
-            success=settled.error is None,
             outcome=settled.outcome,
             output=read_only_copy(settled.output),
             error=settled.error,
