@@ -10,7 +10,12 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from thinkwell.agent.connection import Connection, caller_of
-from thinkwell.agent.definition import check_class, class_name_of
+from thinkwell.agent.definition import (
+    check_class,
+    class_name_of,
+    missing_member,
+    unknown_options,
+)
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
 from thinkwell.core.principal import Principal
@@ -52,11 +57,29 @@ class Agent:
     _connections: Connections
     _seats: Seats
 
-    def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
-        """Give the class its stable name and check what it defines."""
-        super().__init_subclass__(**options)
+    def __init_subclass__(
+        cls, *, name: str | None = None, own_names: Collection[str] = (), **options: Any
+    ) -> None:
+        """Give the class its stable name and check what it defines.
+
+        `own_names` are names in its body that look like a misspelt hook or setting and are none.
+        """
+        try:
+            super().__init_subclass__(**options)
+        except TypeError as error:
+            if "takes no keyword arguments" in str(error):  # nobody along the bases knew them
+                raise unknown_options(cls, options) from None
+            raise
         cls.agent_class = class_name_of(cls, name)
-        check_class(cls)
+        check_class(cls, own_names)
+
+    if not TYPE_CHECKING:  # or every misspelt member would pass
+
+        def __getattr__(self, member: str) -> Any:
+            """Explain what is missing. Only asked for what is not there."""
+            if hasattr(type(self), member):
+                return object.__getattribute__(self, member)  # a property: what it raised itself
+            raise missing_member(self, member)
 
     @property
     def name(self) -> str:

@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, cast
 
 from thinkwell.agent.rpc import rpc_methods
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
-from thinkwell.hooks.former_names import refuse_former
-from thinkwell.hooks.registry import ALIASES
+from thinkwell.core.spelling import did_you_mean
+from thinkwell.hooks import values
+from thinkwell.hooks.arity import is_callable_as, takes_event, written
+from thinkwell.hooks.class_names import hooks_of, is_ours, refuse_useless_names, settings_of_class
+from thinkwell.hooks.former_names import hint, refuse_former
+from thinkwell.hooks.registry import ALIASES, hook_mark
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.hooks.seats import features_of
 from thinkwell.tools.tool import is_tool
+from thinkwell.turn.ask.policy import STRATEGIES, read_policy
 from thinkwell.turn.run.settings import limits_of
 from thinkwell.wire.naming import kebab_case
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")
+_VALUES: Mapping[str, values.Kind] = {
+    "chat_stream_stall_timeout": values.SECONDS,
+    "expose_errors": values.YES_NO,
+    "hydration_byte_budget": values.whole(0),
+    "max_recovery_attempts": values.whole(0),
+    "max_retries": values.whole(0),
+    "max_steps": values.whole(1),
+    "max_tool_output_chars": values.whole(1),
+    "max_turn_chain": values.whole(0),
+    "model": values.Kind(
+        lambda value: not isinstance(value, type | int | float | Mapping),
+        'a name such as "openai-chat:gpt-4o-mini", or a model object',
+    ),
+    "on_max_steps": values.ON_MAX_STEPS,
+    "send_identity_on_connect": values.YES_NO,
+    "send_reasoning": values.YES_NO,
+    "store_reasoning": values.YES_NO,
+    "strict_hooks": values.YES_NO,
+    "system_prompt": values.TEXT,
+    "tool_execution": values.TOOL_EXECUTION,
+}
+"""What settings must be. The others may be anything, or are read by those who use them."""
+_BETTER = {
+    "caller": "It is the connection that is served; give yours another name.",
+    "name": 'The name of the class is written `class {cls}(Think, name="{name}")`.',
+    "state": "The state an agent begins with is `initial_state = ...`.",
+}
+"""What those meant who give a value to something that an agent has already."""
 
 
 def class_name_of(cls: type, given: str | None) -> str:
     """The stable name of an agent class: its identity in the store and its place in URLs."""
     name = kebab_case(cls.__name__) if given is None else given
-    if not _NAME.match(name):
+    if not isinstance(cast("object", name), str) or not _NAME.match(name):
         raise AgentDefinitionError(
             f"{name!r} cannot be the name of {cls.__name__}: use lower-case letters, digits and "
             f'dashes, for example `class {cls.__name__}(Think, name="assistant")`.'
@@ -32,8 +67,36 @@ def class_name_of(cls: type, given: str | None) -> str:
     return name
 
 
-def check_class(cls: type) -> None:
-    """Refuse a class that would break silently later."""
+def unknown_options(cls: type, options: Collection[str]) -> AgentDefinitionError:
+    """The error for what stands in the class line and nobody understands."""
+    option = min(options)
+    near = did_you_mean(option, ("name", "own_names"))
+    return AgentDefinitionError(
+        f"`class {cls.__name__}(..., {option}=...)` has no meaning.{near} A class line takes "
+        "`name` and `own_names`; settings stand in the class body."
+    )
+
+
+def missing_member(agent: object, member: str) -> AttributeError:
+    """The error for something that an agent does not have, or has only while it is awake."""
+    cls = type(agent)
+    if any(
+        is_ours(base) and member in vars(base).get("__annotations__", ()) for base in cls.__mro__
+    ):
+        return AttributeError(
+            f"{cls.__name__}() is not awake: made by hand, it has no conversation, state or "
+            f"storage. Write `async with App(agents=[{cls.__name__}]) as app:` and use "
+            f"`app.agent({cls.__name__})`, or `create_agent(...)`."
+        )
+    text = f"{cls.__name__!r} object has no attribute {member!r}.{hint(member)}"
+    return AttributeError(text.rstrip("."), name=member, obj=agent)
+
+
+def check_class(cls: type, own_names: Collection[str] = ()) -> None:
+    """Refuse a class that would break silently later.
+
+    `own_names` are names in its body that are near misses on purpose.
+    """
     if "__init__" in vars(cls):
         raise AgentDefinitionError(
             f"{cls.__name__} defines __init__, but agents are woken by the host and take no "
@@ -48,6 +111,10 @@ def check_class(cls: type) -> None:
         base = next((base for base in cls.__mro__[1:] if name in vars(base)), None)
         if base is not None:
             _check_hiding(cls, base, name, member)
+    _check_values(cls)
+    if not is_ours(cls):
+        _check_methods(cls)
+        refuse_useless_names(cls, own_names)
     own = rpc_methods(cls)
     features = features_of(cls)
     refuse_former(cls, vars(cls), {feature.name for feature in features})
@@ -68,6 +135,64 @@ def check_class(cls: type) -> None:
         )
 
 
+def _check_values(cls: type) -> None:
+    for setting in settings_of_class(cls):
+        value = vars(cls).get(setting)
+        if inspect.isfunction(value):
+            raise AgentDefinitionError(_no_method(cls, setting))
+        kind = _VALUES.get(setting)
+        # A property, or another descriptor, gives its value later.
+        if setting in vars(cls) and kind is not None and not hasattr(value, "__get__"):
+            problem = values.problem_with(value, kind)
+            if problem is not None:
+                raise AgentDefinitionError(f"{cls.__name__}.{setting} {problem}")
+    policy = vars(cls).get("message_concurrency", "queue")
+    if not hasattr(policy, "__get__"):
+        try:
+            read_policy(policy)
+        except ConfigurationError as error:
+            near = did_you_mean(policy, STRATEGIES) if isinstance(policy, str) else ""
+            raise AgentDefinitionError(f"{cls.__name__}.{error}{near}") from None
+
+
+def _no_method(cls: type, setting: str) -> str:
+    getter = f"get_{setting}"
+    instead = f"`def {getter}(self)`" if hasattr(cls, getter) else f"`{setting} = ...`"
+    return f"{cls.__name__}.{setting} is a method, but a setting is a value. Write {instead}."
+
+
+def _check_methods(cls: type) -> None:
+    """Hooks are called with what they are given, tools with `self`."""
+    hooks = hooks_of(cls)
+    for name, member in vars(cls).items():
+        if not inspect.isfunction(member):
+            continue
+        if name in hooks and not is_callable_as(member, name, hooks[name]):
+            raise AgentDefinitionError(
+                f"{cls.__name__}.{name}{inspect.signature(member)} cannot be called: it is given "
+                f"other arguments. Write `{written(member, name, hooks[name])}`."
+            )
+        mark = hook_mark(member)
+        if mark is not None and not takes_event(partial(member, None), mark[0]):
+            raise AgentDefinitionError(
+                f"{cls.__name__}.{name}{inspect.signature(member)} cannot be called at "
+                f"{mark[0]!r}. Write `def {name}(self, ctx)`."
+            )
+        if is_tool(member) and _lacks_self(member):
+            raise AgentDefinitionError(
+                f"The tool {cls.__name__}.{name} has no `self`. Write it as the first parameter, "
+                "or `@staticmethod` above `@tool`."
+            )
+
+
+def _lacks_self(method: Callable[..., Any]) -> bool:
+    """Whether the first parameter, which gets the agent, is there for something else."""
+    first = next(iter(inspect.signature(method).parameters.values()), None)
+    if first is None:
+        return True
+    return first.name != "self" and first.annotation is not first.empty
+
+
 def _check_time_limits(cls: type, limits: Mapping[str, Any]) -> None:
     try:
         limits_of(limits)
@@ -76,7 +201,16 @@ def _check_time_limits(cls: type, limits: Mapping[str, Any]) -> None:
 
 
 def _check_hiding(cls: type, base: type, name: str, member: Any) -> None:
-    """A tool or a call may take the place of one of its kind only."""
+    """A tool or a call may take the place of one of its kind only, a value not of a method."""
+    if is_ours(base) and not callable(member) and not hasattr(member, "__get__"):
+        hidden = vars(base)[name]
+        if isinstance(hidden, property) or inspect.isfunction(hidden):
+            better = _BETTER.get(name, "Give yours another name, or write a method.")
+            better = better.format(cls=cls.__name__, name=member)
+            raise AgentDefinitionError(
+                f"{cls.__name__}.{name} = {member!r:.50} would hide {base.__name__}.{name}. "
+                f"{better}"
+            )
     if is_tool(member):
         raise AgentDefinitionError(
             f"The tool {cls.__name__}.{name} would hide {base.__name__}.{name}. Name the "

@@ -108,7 +108,7 @@ class Think(Parity, Lifecycle, Registration, Agent):
     # What to override
 
     def get_model(self) -> Any:
-        """The model of the next turn: a model object or its name."""
+        """The model of the next turn: a model object or its name; may be async."""
         if self.model is None:
             raise ModelNotConfiguredError(
                 f'{type(self).__name__} has no model. Write `model = "openai-chat:gpt-4o-mini"` '

@@ -32,6 +32,7 @@ from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import Seats, features_of
+from thinkwell.hooks.values import Kind, returned
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
@@ -58,6 +59,9 @@ GONE = 4410
 DELETED = "The agent is deleted."
 EVERY_JOB = 1_000_000
 """A limit that is none."""
+
+
+_SESSION = Kind(lambda value: isinstance(value, Session), "the session: `return session`")
 
 
 class Shared:
@@ -333,7 +337,8 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
     session = Session(
         shared.store, owner.agent_id, write=write, clock=shared.clock, cache=shared.messages
     )
-    agent.session = await call_user("configure_session", agent.configure_session, session)
+    configured = await call_user("configure_session", agent.configure_session, session)
+    agent.session = returned(f"{type(agent).__name__}.configure_session()", configured, _SESSION)
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
     limits = limits_of(agent.time_limits)
     hooks = Hooks(

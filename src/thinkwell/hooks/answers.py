@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from thinkwell.hooks import values
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import ToolChoice
@@ -24,7 +25,36 @@ Transform: TypeAlias = Callable[[Chunk], Chunk | None]
 """Contract: pure and quick; called for every chunk before hooks, storage and clients see it."""
 
 
-class Sampling(msgspec.Struct, frozen=True, kw_only=True):
+_KINDS: Final[Mapping[str, values.Kind]] = {
+    "active_tools": values.several('`["read"]`', of=values.is_text),
+    "chat_stream_stall_timeout": values.SECONDS,
+    "frequency_penalty": values.NUMBER,
+    "headers": values.by_name('`{"x-team": "blue"}`'),
+    "max_output_tokens": values.whole(1),
+    "max_retries": values.whole(0),
+    "max_steps": values.whole(1),
+    "on_max_steps": values.ON_MAX_STEPS,
+    "output": values.Kind(lambda value: isinstance(value, Output), "`Output(Model)`"),
+    "presence_penalty": values.NUMBER,
+    "provider_options": values.by_name('`{"openai": {"user": "me"}}`'),
+    "repair_tool_call": values.FUNCTION,
+    "seed": values.whole(),
+    "send_reasoning": values.YES_NO,
+    "stop_sequences": values.several('`["END"]`', of=values.is_text),
+    "stop_when": values.one_or_several("`step_count_is(3)`", of=callable),
+    "system": values.TEXT,
+    "telemetry": values.by_name('`{"function_id": "summary"}`'),
+    "temperature": values.NUMBER,
+    "tool_execution": values.TOOL_EXECUTION,
+    "tools": values.TOOLS,
+    "top_k": values.whole(),
+    "top_p": values.NUMBER,
+    "transforms": values.one_or_several("a function from chunk to chunk", of=callable),
+}
+"""What the fields must be, wherever they stand. Those that are not here are read where used."""
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, metaclass=values.NamedFields):
     """What is passed to the model as it is."""
 
     max_output_tokens: int | None = None
@@ -36,6 +66,10 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     stop_sequences: tuple[str, ...] | None = None
     seed: int | None = None
     provider_options: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would only fail in the turn, or at the provider."""
+        values.check_fields(self, _KINDS)
 
 
 SAMPLING_FIELDS: Final = tuple(Sampling.__struct_fields__)
@@ -98,6 +132,11 @@ class StepConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
     output: Output[Any] | None = None
     runtime_context: Any = None
     """Stays for later steps."""
+
+
+# What most turns and steps have; made once, because making one checks it.
+SAME_TURN: Final = TurnConfig()
+SAME_STEP: Final = StepConfig()
 
 
 class Allow(msgspec.Struct, frozen=True):

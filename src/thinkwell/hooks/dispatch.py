@@ -22,6 +22,8 @@ from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, run_a
 from thinkwell.core.user_code import as_exception, contained
 from thinkwell.core.visits import visit
 from thinkwell.hooks.answers import (
+    SAME_STEP,
+    SAME_TURN,
     Allow,
     Block,
     Fail,
@@ -147,7 +149,7 @@ class Hooks:
         `resolve` turns the name of a model into the model as soon as a hook gives it. `decided`
         hears what each has answered.
         """
-        merged = TurnConfig()
+        merged = SAME_TURN
         for hook in self.registry.hooks("before_turn"):
             if not hook.alive:
                 continue
@@ -166,7 +168,7 @@ class Hooks:
 
         The first answer ends the chain. Each hook sees what the earlier ones changed.
         """
-        merged = StepConfig()
+        merged = SAME_STEP
         for hook in self.registry.hooks("before_step"):
             if not hook.alive:
                 continue

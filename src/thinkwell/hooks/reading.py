@@ -12,6 +12,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.ids import new_id
+from thinkwell.core.spelling import unknown_names
 from thinkwell.hooks.answers import (
     SAMPLING_FIELDS,
     Allow,
@@ -252,13 +253,13 @@ def _as_config(answer: object, kind: type[Config], hook: Hook) -> Config | None:
 def _struct(value: Any, kind: type[Struct], hook: Hook) -> Struct | None:
     if not value or isinstance(value, kind):
         return value or None
+    wrong = unknown_names(kind.__name__, value, kind.__struct_fields__)
+    if wrong is not None:
+        raise TypeError(f"{hook.name} returned a wrong answer: {wrong}")
     try:
         return kind(**value)
     except TypeError as error:
-        fields = ", ".join(kind.__struct_fields__)
-        raise TypeError(
-            f"{hook.name} returned no {kind.__name__}: {error}. Its fields are: {fields}."
-        ) from error
+        raise TypeError(f"{hook.name} returned a wrong answer: {error}") from error
 
 
 def _arguments(call: Any) -> Mapping[str, Any]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, cast
 
 from thinkwell.core.signal import Disposer
+from thinkwell.core.spelling import did_you_mean
+from thinkwell.hooks.arity import ERROR_HOOKS, takes_event
 
 OBSERVERS: Final = (
     "on_turn_start",
@@ -122,6 +124,13 @@ class HookRegistry:
         Each call registers anew; the disposer removes only its own and may be called again.
         """
         event = canonical_event(event)
+        if not takes_event(call, event):
+            what = getattr(call, "__qualname__", repr(call))
+            given = "the error and a context" if event in ERROR_HOOKS else "one context"
+            raise TypeError(
+                f"{what}{inspect.signature(call)} cannot be called at {event!r}: it is given "
+                f"{given}. Write `def {getattr(call, '__name__', 'hook')}(ctx)`."
+            )
         hook = Hook(call, name or getattr(call, "__qualname__", repr(call)), timeout)
         if self._watch is not None:
             hook.call = self._watch(event, hook.name, call)
@@ -138,8 +147,11 @@ def canonical_event(name: str) -> str:
     """The event a name or alias stands for. Raises `ValueError` for any other."""
     event = ALIASES.get(name, name)
     if event not in EVENTS and event != TRACE:
-        known = ", ".join((*EVENTS, TRACE, *ALIASES))
-        raise ValueError(f"There is no hook event {name!r}. Events are: {known}.")
+        known = (*EVENTS, TRACE, *ALIASES)
+        raise ValueError(
+            f"There is no hook event {name!r}.{did_you_mean(name, known)} Events are: "
+            f"{', '.join(known)}."
+        )
     return event
 
 
@@ -148,6 +160,11 @@ def hook(event: str, *, timeout: float | None = None) -> Callable[[F], F]:
 
     Decorated methods are registered when the agent wakes, in the order of the class body.
     """
+    if callable(cast("object", event)):
+        raise TypeError(
+            "@hook stands above a method without saying when it is called. Write "
+            '`@hook("before_turn")`.'
+        )
     checked = canonical_event(event)
 
     def mark(function: F) -> F:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError
+from thinkwell.core.spelling import did_you_mean
 from thinkwell.hooks.brought import listed
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.former_names import hint
@@ -52,9 +53,10 @@ def create_agent(
     """
     for setting in settings:
         if setting not in _SETTINGS:
+            near = hint(setting) or did_you_mean(setting, [*_SETTINGS, *_ARGUMENTS])
             raise TypeError(
-                f"create_agent() has no setting {setting!r}.{hint(setting)} Settings are: "
-                f"{', '.join(_SETTINGS)}."
+                f"create_agent() has no setting {setting!r}."
+                + (near or f" Settings are: {', '.join(_SETTINGS)}.")
             )
     chosen = {
         "model": model,
@@ -73,6 +75,7 @@ def create_agent(
     return InlineAgent(instance, store)
 
 
+_ARGUMENTS = inspect.signature(create_agent).parameters
 CLOSED = "The agent is closed. Make a new one with create_agent()."
 _ANNOTATED = [name for base in Think.__mro__ for name in inspect.get_annotations(base)]
 _SETTINGS = sorted(
@@ -171,6 +174,7 @@ class InlineAgent(_Members):
         async def call(*args: Any, **kwargs: Any) -> Any:
             return await (await self._start()).call(self._address, method, args, kwargs)
 
+        call.__qualname__ = f"InlineAgent.{method}"  # read when an await was forgotten
         return call
 
     def _iterator(self, method: str) -> Callable[..., AsyncIterator[Any]]:

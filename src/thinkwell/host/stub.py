@@ -11,6 +11,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any
 
+from thinkwell.core.spelling import did_you_mean
 from thinkwell.hooks.former_names import hint
 from thinkwell.host.client import AgentAddress, HostClient
 
@@ -45,7 +46,9 @@ class AgentStub:
         if member is None and method in self._namespaces:
             return NamespaceStub(self._call, method)
         if member is None:
-            raise AttributeError(f"{self._cls.__name__} has no method {method!r}.{hint(method)}")
+            known = [name for name in dir(self._cls) if not name.startswith("_")]
+            near = hint(method) or did_you_mean(method, known)
+            raise AttributeError(f"{self._cls.__name__} has no method {method!r}.{near}")
         function = inspect.unwrap(member) if callable(member) else member
         if is_iterator(function):
             return self._iterator(method)
@@ -57,6 +60,7 @@ class AgentStub:
         async def call(*args: Any, **kwargs: Any) -> Any:
             return await self._host().call(self._address, method, args, kwargs)
 
+        call.__qualname__ = f"{self._cls.__name__}.{method}"  # read when an await was forgotten
         return call
 
     def _iterator(self, method: str) -> Callable[..., AsyncIterator[Any]]:

@@ -12,19 +12,22 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.core.limits import Limits
+from thinkwell.core.spelling import spelled
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
 from thinkwell.hooks.brought import listed
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress, HostClient
 from thinkwell.host.stub import AgentStub
+from thinkwell.server import options
 from thinkwell.server.asgi import AsgiCall, Receive, Scope, Send, local_path
 from thinkwell.server.guard import LOCAL_HOSTS
 from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
+from thinkwell.server.options import at_least, collection
 from thinkwell.server.routing import match_route
 
 if TYPE_CHECKING:
@@ -72,6 +75,7 @@ class App:
         features: What every agent can beside its own features; see `Feature`.
     """
 
+    @spelled("App()")
     def __init__(
         self,
         agents: Sequence[type[Agent]],
@@ -93,27 +97,27 @@ class App:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         features: Sequence[Feature] = (),
     ) -> None:
-        self.agents = tuple(agents)
-        self.store = store
-        self.durability: Durability = _checked_durability(durability)
+        self.agents = options.agent_classes(agents)
+        self.store = options.store_url(store)
+        self.durability: Durability = options.durability(durability)
         self.prefix = prefix.strip("/")
         self.cors = cors
-        self.auth = auth
-        self.on_before_connect = on_before_connect
-        self.on_before_request = on_before_request
-        self.allowed_origins = _collection("allowed_origins", allowed_origins)
-        self.allowed_hosts: Collection[str] | None = _collection("allowed_hosts", allowed_hosts)
-        self.max_frame_bytes = _at_least("max_frame_bytes", max_frame_bytes, 1)
-        self.max_body_bytes = _at_least("max_body_bytes", max_body_bytes, 1)
-        self.drain_timeout = _at_least("drain_timeout", drain_timeout, 0)
-        self.tool_threads = _at_least("tool_threads", tool_threads, 1)
-        self.tool_threads_per_agent = _at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
+        self.auth = options.function("auth", auth)
+        self.on_before_connect = options.function("on_before_connect", on_before_connect)
+        self.on_before_request = options.function("on_before_request", on_before_request)
+        self.allowed_origins = collection("allowed_origins", allowed_origins)
+        self.allowed_hosts: Collection[str] | None = collection("allowed_hosts", allowed_hosts)
+        self.max_frame_bytes = at_least("max_frame_bytes", max_frame_bytes, 1)
+        self.max_body_bytes = at_least("max_body_bytes", max_body_bytes, 1)
+        self.drain_timeout = at_least("drain_timeout", drain_timeout, 0)
+        self.tool_threads = at_least("tool_threads", tool_threads, 1)
+        self.tool_threads_per_agent = at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
         self._drain_by: float | None = None
         self.limits = limits
         self.events = EventBus()
         """What happens inside, for whoever subscribes; also before the start."""
         self.features: Sequence[Feature] = listed(features, "App(features=...)")
-        self._names = _names_of(self.agents)
+        self._names = options.names_of(self.agents)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
         self._host: Host | None = None
@@ -216,6 +220,7 @@ class App:
         `cls` is its class, or the name of that in URLs.
         """
         served, class_name = self._served(cls)
+        options.check_agent_name(served, name)
         names = [feature.name for feature in features_of(served, self.features)]
         address = AgentAddress(class_name, name)
         return AgentStub(served, address, lambda: self.client, features=names)
@@ -309,7 +314,7 @@ class App:
         """The names it answers to. Without `auth`, a name that leads here must be one of ours."""
         if self.allowed_hosts is None and self.auth is None:
             return LOCAL_HOSTS
-        return _collection("allowed_hosts", self.allowed_hosts)
+        return collection("allowed_hosts", self.allowed_hosts)
 
     async def _lifespan(self, call: AsgiCall) -> None:
         await call.receive()
@@ -339,57 +344,3 @@ async def _unavailable(call: AsgiCall) -> None:
 
         response = not_ready("stopping")
     await response(call.scope, call.receive, call.send)
-
-
-@overload
-def _collection(option: str, values: Collection[str]) -> frozenset[str]: ...
-@overload
-def _collection(option: str, values: Collection[str] | None) -> frozenset[str] | None: ...
-def _collection(option: str, values: Collection[str] | None) -> frozenset[str] | None:
-    """The values of an option; a single text is an error, because it is a collection too."""
-    if isinstance(values, str):
-        raise ConfigurationError(
-            f"App({option}={values!r}) is one text. Write `App({option}=[{values!r}])`."
-        )
-    return None if values is None else frozenset(values)
-
-
-def _at_least(option: str, value: NumberT, least: int) -> NumberT:
-    given = cast("object", value)
-    if isinstance(given, bool) or not isinstance(given, int | float) or not given >= least:
-        raise ConfigurationError(f"App({option}={given!r}) is wrong. Give {least} or more.")
-    return value
-
-
-def _checked_durability(value: Durability) -> Durability:
-    if value not in ("process", "power"):
-        raise ConfigurationError(
-            f'App(durability={value!r}) is unknown. Write "process" or "power".'
-        )
-    return value
-
-
-def _names_of(agents: Sequence[type[Agent]]) -> dict[type, str]:
-    """Each class with its name in URLs; two classes with one name are an error."""
-    names: dict[type, str] = {}
-    for cls in agents:
-        if not _is_agent_class(cls):
-            raise ConfigurationError(
-                f"App(agents=[...]) takes agent classes, not {cls!r}. "
-                "Write `App(agents=[Assistant])`, where `class Assistant(Think)`."
-            )
-        name = cls.agent_class
-        other = next((known for known, taken in names.items() if taken == name), None)
-        if other is not None:
-            raise ConfigurationError(
-                f"{other.__name__} and {cls.__name__} are both reached as {name!r}. "
-                f'Give one another name: `class {cls.__name__}(Think, name="...")`.'
-            )
-        names[cls] = name
-    return names
-
-
-def _is_agent_class(value: Any) -> bool:
-    from thinkwell.agent.agent import Agent
-
-    return isinstance(value, type) and issubclass(value, Agent)

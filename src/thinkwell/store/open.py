@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.store.base import Store
@@ -21,12 +22,16 @@ def store_from_url(url: str, *, durability: Durability = "process") -> Store:
 
 def database_file(url: str) -> Path | None:
     """The file of the store a URL names; None if it lives in memory."""
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme in ("postgresql", "postgres"):
+    if not isinstance(cast("object", url), str) or "://" not in url:
+        raise ConfigurationError(
+            f'{str(url)!r} has no scheme. Did you mean "sqlite:///{url}"? {_FORMS}'
+        )
+    scheme, _, rest = url.partition("://")
+    if scheme in ("postgresql", "postgres"):
         raise ConfigurationError(
             f"The store {scheme}:// is not built yet; use SQLite for now. {_FORMS}"
         )
-    if not separator or scheme != "sqlite":
+    if scheme != "sqlite":
         raise ConfigurationError(f"{url!r} is not a store Thinkwell knows. {_FORMS}")
     if rest in (MEMORY, f"/{MEMORY}"):
         return None

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final, cast
 
 import msgspec
 
 from thinkwell.core.errors import CallerLostError, EmptyPromptError, ToolDefinitionError
 from thinkwell.core.user_code import call_user
-from thinkwell.hooks.answers import TurnConfig
+from thinkwell.hooks import values
+from thinkwell.hooks.answers import SAME_TURN, TurnConfig
 from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.hooks.given import read_tools
@@ -76,8 +77,8 @@ async def assemble(turn: RunningTurn) -> Prompt:
     tools = await turn_tools(turn, facts)
     lines = parts.offers.prompt(facts)
     offered = {**parts.scopes.active_tools(), **tools}
-    base = await call_user("get_system_prompt", parts.agent.get_system_prompt)
-    config = TurnConfig()
+    base = await _overridden(turn, "get_system_prompt")
+    config = SAME_TURN
     context = TurnContext(
         **turn.hook_fields(),
         config=config,
@@ -85,9 +86,7 @@ async def assemble(turn: RunningTurn) -> Prompt:
         messages=await read_history(turn, tools),
         tools=MappingProxyType(offered),
         model=await parts.load_model(
-            await call_user("get_model", parts.agent.get_model)
-            if options.model is None
-            else options.model
+            await _overridden(turn, "get_model") if options.model is None else options.model
         ),
         body=None if turn.record.body is None else MappingProxyType(turn.record.body),
         attempt=turn.record.attempt - 1,
@@ -129,6 +128,24 @@ def _options_of(turn: RunningTurn) -> Options:
     return turn.handle.options
 
 
+_RETURNS: Final[Mapping[str, tuple[type, values.Kind]]] = {
+    "get_model": (object, values.MODEL),
+    "get_system_prompt": (str, values.TEXT),
+    "get_tools": (Mapping, values.TOOLS),
+}
+
+
+async def _overridden(turn: RunningTurn, method: str) -> Any:
+    """What a method of the agent returned that users override."""
+    agent = turn.parts.agent
+    value = await call_user(method, getattr(agent, method))
+    expected, kind = _RETURNS[method]
+    fits: bool = value is not None and isinstance(value, expected)
+    if not fits:
+        values.returned(f"{type(agent).__name__}.{method}()", value, kind)
+    return cast("Any", value)
+
+
 def _system(base: str, lines: Sequence[str], tools: Mapping[str, Tool], config: TurnConfig) -> str:
     """The hook's own text as it is; else the base with a block about the tools really offered."""
     if config.system is not None:
@@ -150,7 +167,7 @@ async def turn_tools(turn: RunningTurn, facts: HookContext) -> dict[str, Tool]:
     """
     tools = dict(turn.parts.own_tools)
     owners = dict.fromkeys(tools, "a method decorated with @tool")
-    more = await call_user("get_tools", turn.parts.agent.get_tools)
+    more = await _overridden(turn, "get_tools")
     for name, tool in (read_tools(more, "get_tools()") if more else {}).items():
         _claim(turn, owners, name, "get_tools()")
         tools[name] = tool

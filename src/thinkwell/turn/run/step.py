@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from thinkwell.hooks.answers import StepConfig, TurnConfig
+from thinkwell.hooks.answers import SAME_STEP, StepConfig, TurnConfig
 from thinkwell.hooks.contexts import ModelResponse, StepContext
 from thinkwell.hooks.reading import merge_options, sampling_of
 from thinkwell.messages.convert import close_with_user
@@ -107,7 +107,7 @@ async def prepare_step(
         runtime_context=conversation.runtime_context,
         request=ModelRequest(messages=()),
     )
-    config, response = StepConfig(), None
+    config, response = SAME_STEP, None
     # What hooks are shown is what would be sent: they may keep it as the key of a cache.
     context = _with_request(turn, prompt.config, context, sections)
     if turn.parts.hooks.registry.hooks("before_step"):
@@ -201,7 +201,7 @@ def _with_request(
         connect_timeout=turn.settings.limits.connect,
         **sampling_of(config),
     )
-    output = _output(turn, StepConfig())
+    output = _output(turn, SAME_STEP)
     if output is not None and _is_native(output, context.model, context.tools):
         request = _with_format(request, output)
     return msgspec.structs.replace(context, request=request)

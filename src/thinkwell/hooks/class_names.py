@@ -1,0 +1,136 @@
+"""Names in the body of an agent class that do nothing: near misses of hooks and settings, and names
+that other libraries use.
+
+Such a class works, without what was written; so it is refused, with the name that was meant. A
+class may have names of its own, near or not: what is marked (`@tool`, `@rpc`, `@hook`), what cannot
+be called as the hook is, and what the class itself uses is left alone; `own_names=[...]` in the
+class line says it of the rest.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterator
+from types import CodeType
+from typing import Any, Final
+
+from thinkwell.core.errors import AgentDefinitionError
+from thinkwell.core.spelling import nearest
+from thinkwell.hooks.arity import is_callable_as
+from thinkwell.hooks.registry import hook_mark
+from thinkwell.hooks.rpc import is_rpc
+from thinkwell.tools.tool import is_tool
+
+_HOOKS: Final = ("on_", "before_", "after_", "should_", "classify_", "validate_", "authorize")
+"""How methods begin that are there to be overridden; and those that begin otherwise:"""
+_MORE_HOOKS: Final = (
+    "configure_session",
+    "get_connection_tags",
+    "get_model",
+    "get_system_prompt",
+    "get_tools",
+)
+_OWN_WORDS: Final = frozenset({"mode", "modes", "models", "get_mode", "get_modes", "get_models"})
+"""Common words that are one letter away from `model`."""
+_ELSEWHERE: Final = {
+    "instructions": '`system_prompt = "..."`',
+    "prompt": '`system_prompt = "..."`',
+    "system": '`system_prompt = "..."`',
+    "temperature": "`return TurnConfig(temperature=0.2)` in `def before_turn(self, ctx)`",
+    "tools": "`@tool` above methods of the class, or `def get_tools(self)` that returns them by "
+    "name",
+}
+"""What other libraries call it, and what to write here."""
+
+
+def refuse_useless_names(cls: type, own_names: Collection[str]) -> None:
+    """Raise `AgentDefinitionError` for a name in the class body that was meant to do something."""
+    hooks, settings = hooks_of(cls), settings_of_class(cls)
+    for name, member in vars(cls).items():
+        if name.startswith("_") or name in own_names or _is_inherited(cls, name):
+            continue
+        instead = _meant(name, member, hooks, settings)
+        if instead is not None and not _is_used(cls, name):
+            raise AgentDefinitionError(
+                f"{cls.__name__}.{name} would do nothing. {instead} If the name is your own, say "
+                f'so: `class {cls.__name__}(..., own_names=["{name}"])`.'
+            )
+
+
+def hooks_of(cls: type) -> dict[str, Any]:
+    """The methods of our classes that are there to be overridden."""
+    return {
+        name: member
+        for base in reversed(cls.__mro__)
+        if is_ours(base)
+        for name, member in vars(base).items()
+        if inspect.isfunction(member) and (name.startswith(_HOOKS) or name in _MORE_HOOKS)
+    }
+
+
+def settings_of_class(cls: type) -> list[str]:
+    """The settings of our classes: what they annotate and give a value."""
+    ours = [base for base in cls.__mro__ if is_ours(base)]
+    names = {name for base in ours for name in inspect.get_annotations(base)}
+    return sorted(
+        name
+        for name in names
+        if not name.startswith("_")
+        and name != "agent_class"
+        and any(name in vars(base) for base in ours)
+    )
+
+
+def is_ours(cls: type) -> bool:
+    """Whether a class comes with the library."""
+    return cls.__module__.startswith("thinkwell.")
+
+
+def _meant(name: str, member: Any, hooks: dict[str, Any], settings: Collection[str]) -> str | None:
+    """What was meant, as a sentence; None for a name that is somebody's own."""
+    if inspect.isfunction(member):
+        if name in _OWN_WORDS or is_tool(member) or is_rpc(member) or hook_mark(member):
+            return None
+        hook = nearest(name, hooks)
+        if hook is None or not is_callable_as(member, hook, hooks[hook]):
+            return None
+        return f"Did you mean the hook {hook!r}?"
+    if name in _ELSEWHERE:
+        return f"Write {_ELSEWHERE[name]}."
+    if name in _OWN_WORDS or (callable(member) and not isinstance(member, property)):
+        return None
+    setting = nearest(name, settings)
+    return None if setting is None else f"Did you mean the setting {setting!r}?"
+
+
+def _is_inherited(cls: type, name: str) -> bool:
+    return any(name in vars(base) for base in cls.__mro__[1:])
+
+
+def _is_used(cls: type, name: str) -> bool:
+    """Whether code of the class, or of its own bases, speaks of the name: then it is no mistake."""
+    members = [
+        member
+        for base in cls.__mro__
+        if not is_ours(base)
+        for key, member in vars(base).items()
+        if key != name
+    ]
+    return any(name in _words(code) for member in members for code in _code_of(member))
+
+
+def _code_of(member: Any) -> Iterator[CodeType]:
+    holders = (member, getattr(member, "__func__", None), getattr(member, "fget", None))
+    for holder in holders:
+        code = getattr(inspect.unwrap(holder) if callable(holder) else None, "__code__", None)
+        if isinstance(code, CodeType):
+            yield code
+
+
+def _words(code: CodeType) -> set[str]:
+    """The names and texts in a piece of code, and in the functions inside it."""
+    words = {*code.co_names, *(each for each in code.co_consts if isinstance(each, str))}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            words |= _words(inner)
+    return words

@@ -1,0 +1,124 @@
+"""What the values of settings must be: checked where they are written, with what to write instead.
+
+The same kinds serve the settings of a class, `TurnConfig` and `StepConfig`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.spelling import did_you_mean, unknown_names
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of value."""
+
+    fits: Callable[[Any], bool]
+    wants: str
+    """What to give, as the end of a sentence."""
+    choices: tuple[str, ...] = ()
+
+
+def problem_with(value: Any, kind: Kind) -> str | None:
+    """What is wrong with a value, to be read behind its name; None if nothing is."""
+    if kind.fits(value):
+        return None
+    near = did_you_mean(value, kind.choices) if isinstance(value, str) else ""
+    return f"is {value!r:.100}. Give {kind.wants}.{near}"
+
+
+def returned(where: str, value: Any, kind: Kind) -> Any:
+    """What a method returned. Raises `ConfigurationError` if it is of another kind."""
+    if not kind.fits(value):
+        raise ConfigurationError(f"{where} returned {value!r:.100}. Return {kind.wants}.")
+    return value
+
+
+def one_of(*choices: str) -> Kind:
+    """One of a few texts."""
+    named = [repr(choice) for choice in choices]
+    wants = f"{', '.join(named[:-1])} or {named[-1]}"
+    return Kind(lambda value: value in choices, wants, choices)
+
+
+def whole(least: int | None = None) -> Kind:
+    """A whole number."""
+
+    def fits(value: Any) -> bool:
+        whole = not isinstance(value, bool) and isinstance(value, Integral)
+        return whole and (least is None or int(value) >= least)
+
+    return Kind(fits, "a whole number" + ("" if least is None else f", {least} or more"))
+
+
+def several(example: str, *, of: Callable[[Any], bool]) -> Kind:
+    """A list of things. A text is none, though Python would take it for one."""
+
+    def fits(value: Any) -> bool:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence | set):
+            return False
+        return all(of(each) for each in cast("Sequence[Any]", value))
+
+    return Kind(fits, f"a list, for example {example}")
+
+
+def one_or_several(example: str, *, of: Callable[[Any], bool]) -> Kind:
+    """One thing or a list of them."""
+    many = several(example, of=of)
+    return Kind(lambda value: of(value) or many.fits(value), f"{example}, or a list of such")
+
+
+def by_name(example: str) -> Kind:
+    """A mapping."""
+    return Kind(lambda value: isinstance(value, Mapping), f"them by name, for example {example}")
+
+
+def is_text(value: Any) -> bool:
+    """Whether it is a text."""
+    return isinstance(value, str)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number; True and False are none."""
+    return not isinstance(value, bool) and isinstance(value, Real)
+
+
+YES_NO = Kind(lambda value: isinstance(value, bool), "True or False")
+NUMBER = Kind(is_number, "a number")
+SECONDS = Kind(lambda value: is_number(value) and value >= 0, "seconds, 0 or more")
+TEXT = Kind(is_text, "a text")
+FUNCTION = Kind(callable, "a function")
+TOOLS = by_name('`{"search": search}`')
+MODEL = Kind(
+    lambda value: value is not None, 'a name such as `"openai-chat:gpt-4o-mini"`, or a model object'
+)
+ON_MAX_STEPS = one_of("stop", "error", "answer")
+TOOL_EXECUTION = one_of("parallel", "sequential")
+
+
+class NamedFields(msgspec.StructMeta):
+    """A struct that says which field was meant when it is given one it does not have."""
+
+    if not TYPE_CHECKING:  # for type checkers it is called as every struct
+
+        def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805 - a metaclass
+            """Make one."""
+            wrong = unknown_names(cls.__name__, fields, cls.__struct_fields__)
+            if wrong is not None:
+                raise TypeError(wrong)
+            return super().__call__(*args, **fields)
+
+
+def check_fields(config: msgspec.Struct, kinds: Mapping[str, Kind]) -> None:
+    """Raise `TypeError` for a field whose value is of another kind. None says nothing."""
+    for name in config.__struct_fields__:
+        value = getattr(config, name)
+        if value is not None and name in kinds:
+            problem = problem_with(value, kinds[name])
+            if problem is not None:
+                raise TypeError(f"{type(config).__name__}.{name} {problem}")

@@ -1,0 +1,126 @@
+"""What the arguments of `App` must be: checked when it is made; the error has the right call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+
+from thinkwell.core.errors import ConfigurationError
+from thinkwell.hooks.arity import takes
+
+if TYPE_CHECKING:
+    from thinkwell.agent.agent import Agent
+    from thinkwell.store.sqlite import Durability
+
+F = TypeVar("F", bound=Callable[..., Any])
+NumberT = TypeVar("NumberT", int, float)
+
+_FUNCTIONS: Final = {
+    "auth": "lambda request, route: user_of(request)",
+    "on_before_connect": "lambda request, route: None",
+    "on_before_request": "lambda request, route: None",
+}
+"""What each function looks like."""
+
+
+@overload
+def collection(option: str, values: Collection[str]) -> frozenset[str]: ...
+@overload
+def collection(option: str, values: Collection[str] | None) -> frozenset[str] | None: ...
+def collection(option: str, values: Collection[str] | None) -> frozenset[str] | None:
+    """The values of an option; a single text is an error, because it is a collection too."""
+    if isinstance(values, str):
+        raise ConfigurationError(
+            f"App({option}={values!r}) is one text. Write `App({option}=[{values!r}])`."
+        )
+    return None if values is None else frozenset(values)
+
+
+def at_least(option: str, value: NumberT, least: int) -> NumberT:
+    """A number that is not too small."""
+    given = cast("object", value)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not given >= least:
+        raise ConfigurationError(f"App({option}={given!r}) is wrong. Give {least} or more.")
+    return value
+
+
+def durability(value: Durability) -> Durability:
+    """What a commit survives."""
+    if value not in ("process", "power"):
+        raise ConfigurationError(
+            f'App(durability={value!r}) is unknown. Write "process" or "power".'
+        )
+    return value
+
+
+def store_url(url: str) -> str:
+    """Refuse a store that nobody could open, before anything is served."""
+    from thinkwell.store.open import database_file
+
+    database_file(url)
+    return url
+
+
+def function(option: str, value: F | None) -> F | None:
+    """An option that is called."""
+    if value is not None and not callable(value):
+        raise ConfigurationError(
+            f"App({option}=...) is {value!r:.50}. Give a function: "
+            f"`App({option}={_FUNCTIONS[option]})`."
+        )
+    if value is not None and not takes(value, 2):
+        raise ConfigurationError(
+            f"App({option}=...) cannot be called with (request, route). Write "
+            f"`App({option}={_FUNCTIONS[option]})`."
+        )
+    return value
+
+
+def agent_classes(agents: Iterable[type[Agent]]) -> tuple[type[Agent], ...]:
+    """The classes to serve; one alone is no list."""
+    given = cast("object", agents)
+    if _is_agent_class(given):
+        name = cast("type", given).__name__
+        raise ConfigurationError(f"App({name}) is one class. Write a list: `App(agents=[{name}])`.")
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise ConfigurationError(
+            f"App(agents=...) is {given!r:.50}. Write a list of agent classes: "
+            "`App(agents=[Assistant])`."
+        )
+    return tuple(agents)
+
+
+def check_agent_name(cls: type, name: str) -> None:
+    """The name of an agent is a text: it stands in URLs and in the store."""
+    given = cast("object", name)
+    if not isinstance(given, str):
+        raise ConfigurationError(
+            f"An agent's name is a text, not {given!r:.50}. Write "
+            f"`app.agent({cls.__name__}, {str(given)!r})`."
+        )
+
+
+def names_of(agents: Sequence[type[Agent]]) -> dict[type, str]:
+    """Each class with its name in URLs; two classes with one name are an error."""
+    names: dict[type, str] = {}
+    for cls in agents:
+        if not _is_agent_class(cls):
+            raise ConfigurationError(
+                f"App(agents=[...]) takes agent classes, not {cls!r:.50}. "
+                "Write `App(agents=[Assistant])`, where `class Assistant(Think)`."
+            )
+        name = cls.agent_class
+        other = next((known for known, taken in names.items() if taken == name), None)
+        if other is not None:
+            raise ConfigurationError(
+                f"{other.__name__} and {cls.__name__} are both reached as {name!r}. "
+                f'Give one another name: `class {cls.__name__}(Think, name="...")`.'
+            )
+        names[cls] = name
+    return names
+
+
+def _is_agent_class(value: Any) -> bool:
+    from thinkwell.agent.agent import Agent
+
+    return isinstance(value, type) and issubclass(value, Agent)

@@ -1,0 +1,332 @@
+"""The most likely mistakes, each caught where it is made, and the page that lists them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import textwrap
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from thinkwell.core.spelling import distance, nearest
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "mistakes.md"
+START = "from thinkwell import *\nfrom thinkwell.features import Feature\n"
+
+
+class Mistake(NamedTuple):
+    """A program that is wrong, and what whoever wrote it reads."""
+
+    wrote: str
+    """As the page shows it."""
+    told: str
+    code: str = ""
+    """The whole program, if it is more than what the page shows."""
+
+
+def body(wrote: str, told: str) -> Mistake:
+    """A line in the body of an agent class."""
+    rest = "" if wrote.startswith(("model", "def get_model", "def model")) else "model = 'demo'"
+    return Mistake(wrote, told, f"class A(Think):\n    {rest or 'pass'}\n    {wrote}")
+
+
+def turn(wrote: str, told: str) -> Mistake:
+    """The same, but it only shows in a turn: where the result says it."""
+    made = body(wrote, told)
+    return made._replace(code=f"{made.code}\n{TURN}")
+
+
+TURN = textwrap.dedent("""
+    async def main():
+        async with App([A], store="sqlite://:memory:") as app:
+            result = await app.agent(A).run("hi")
+            raise RuntimeError(result.error)
+""")
+OWN = 'If the name is your own, say so: `class A(..., own_names=["{}"])`.'
+
+IN_THE_CLASS = [
+    body(
+        "def before_trun(self, ctx): ...",
+        "A.before_trun would do nothing. Did you mean the hook 'before_turn'? "
+        + OWN.format("before_trun"),
+    ),
+    body(
+        "max_step = 3",
+        "A.max_step would do nothing. Did you mean the setting 'max_steps'? "
+        + OWN.format("max_step"),
+    ),
+    body(
+        'sytem_prompt = "Be brief."',
+        "A.sytem_prompt would do nothing. Did you mean the setting 'system_prompt'? "
+        + OWN.format("sytem_prompt"),
+    ),
+    body(
+        'instructions = "Be brief."',
+        'A.instructions would do nothing. Write `system_prompt = "..."`. '
+        + OWN.format("instructions"),
+    ),
+    body(
+        "tools = [print]",
+        "A.tools would do nothing. Write `@tool` above methods of the class, or `def "
+        "get_tools(self)` that returns them by name. " + OWN.format("tools"),
+    ),
+    body(
+        'message_concurrency = "quue"',
+        "A.message_concurrency is 'quue'. Use one of queue, latest, merge, drop, debounce, steer, "
+        'or {"strategy": "debounce", "debounce_ms": 750}. Did you mean \'queue\'?',
+    ),
+    body("max_steps = '3'", "A.max_steps is '3'. Give a whole number, 1 or more."),
+    body(
+        'tool_execution = "paralel"',
+        "A.tool_execution is 'paralel'. Give 'parallel' or 'sequential'. Did you mean 'parallel'?",
+    ),
+    body(
+        'def system_prompt(self): return "Be brief."',
+        "A.system_prompt is a method, but a setting is a value. Write "
+        "`def get_system_prompt(self)`.",
+    ),
+    body(
+        "model = int",
+        "A.model is <class 'int'>. Give a name such as \"openai-chat:gpt-4o-mini\", or a model "
+        "object.",
+    ),
+    body(
+        "state = {}",
+        "A.state = {} would hide Agent.state. The state an agent begins with is "
+        "`initial_state = ...`.",
+    ),
+    body(
+        "def before_turn(self): ...",
+        "A.before_turn(self) cannot be called: it is given other arguments. Write "
+        "`def before_turn(self, ctx)`.",
+    ),
+    body(
+        "def __init__(self): ...",
+        "A defines __init__, but agents are woken by the host and take no arguments. Set things up "
+        "in `async def on_start(self)` instead.",
+    ),
+    body(
+        '@hook("before_trun")\n    def f(self, ctx): ...',
+        "There is no hook event 'before_trun'. Did you mean 'before_turn'?",
+    ),
+    body(
+        "@hook\n    def f(self, ctx): ...",
+        "@hook stands above a method without saying when it is called. Write "
+        '`@hook("before_turn")`.',
+    ),
+    Mistake(
+        "class A(Think, name=3)",
+        "3 cannot be the name of A: use lower-case letters, digits and dashes, for example "
+        '`class A(Think, name="assistant")`.',
+        "class A(Think, name=3): ...",
+    ),
+    Mistake(
+        'class A(Think, nmae="a")',
+        "`class A(..., nmae=...)` has no meaning. Did you mean 'name'? A class line takes `name` "
+        "and `own_names`; settings stand in the class body.",
+        'class A(Think, nmae="a"): ...',
+    ),
+    Mistake(
+        "features = [Notes]",
+        "A.features has the class Notes. Write `Notes()`: a feature is an object.",
+        "class Notes(Feature):\n    name = 'notes'\nclass A(Think):\n    features = [Notes]",
+    ),
+]
+IN_A_CALL = [
+    Mistake('TurnConfig(temperature="hot")', "TurnConfig.temperature is 'hot'. Give a number."),
+    Mistake(
+        'TurnConfig(active_tools="read")',
+        "TurnConfig.active_tools is 'read'. Give a list, for example `[\"read\"]`.",
+    ),
+    Mistake(
+        "TurnConfig(temprature=0.2)",
+        "TurnConfig has no 'temprature'. Did you mean 'temperature'?",
+    ),
+    Mistake("TurnConfig(output=int)", "TurnConfig.output is <class 'int'>. Give `Output(Model)`."),
+    Mistake(
+        "App(A)",
+        "App(A) is one class. Write a list: `App(agents=[A])`.",
+        "class A(Think): ...\nApp(A)",
+    ),
+    Mistake(
+        'App(agents=[A], stroe="sqlite:///a.db")',
+        "App() has no 'stroe'. Did you mean 'store'?",
+        'class A(Think): ...\nApp(agents=[A], stroe="sqlite:///a.db")',
+    ),
+    Mistake(
+        'App(agents=[A], store="a.db")',
+        "'a.db' has no scheme. Did you mean \"sqlite:///a.db\"?",
+        'class A(Think): ...\nApp(agents=[A], store="a.db")',
+    ),
+    Mistake(
+        'App(agents=[A], auth="secret")',
+        "App(auth=...) is 'secret'. Give a function: "
+        "`App(auth=lambda request, route: user_of(request))`.",
+        'class A(Think): ...\nApp(agents=[A], auth="secret")',
+    ),
+    Mistake(
+        "app.agent(A, 3)",
+        "An agent's name is a text, not 3. Write `app.agent(A, '3')`.",
+        "class A(Think): ...\nApp([A]).agent(A, 3)",
+    ),
+    Mistake(
+        'await app.agent(A).rnu("hi")',
+        "A has no method 'rnu'. Did you mean 'run'?",
+        "class A(Think): ...\nApp([A]).agent(A).rnu('hi')",
+    ),
+    Mistake(
+        'await A().run("hi")',
+        "A() is not awake: made by hand, it has no conversation, state or storage. Write "
+        "`async with App(agents=[A]) as app:` and use `app.agent(A)`, or `create_agent(...)`.",
+        "class A(Think): ...\nasync def main():\n    await A().run('hi')",
+    ),
+    Mistake(
+        'create_agent(model="demo", max_step=3)',
+        "create_agent() has no setting 'max_step'. Did you mean 'max_steps'?",
+    ),
+    Mistake(
+        'create_agent(model="demo", tools=search)',
+        "create_agent(tools=search): give a list, tools=[...].",
+        "def search(): ...\ncreate_agent(model='demo', tools=search)",
+    ),
+]
+IN_A_TURN = [
+    turn(
+        "def configure_session(self, session): ...",
+        "A.configure_session() returned None. Return the session: `return session`.",
+    ),
+    turn(
+        "def get_tools(self): return [1]",
+        'A.get_tools() returned [1]. Return them by name, for example `{"search": search}`.',
+    ),
+    turn("def get_system_prompt(self): ...", "A.get_system_prompt() returned None. Return a text."),
+    turn(
+        "def get_model(self): ...",
+        'A.get_model() returned None. Return a name such as `"openai-chat:gpt-4o-mini"`, or a '
+        "model object.",
+    ),
+    turn(
+        'def before_turn(self, ctx): return {"temprature": 1}',
+        "A.before_turn returned a wrong answer: TurnConfig has no 'temprature'. Did you mean "
+        "'temperature'?",
+    ),
+]
+MISTAKES = [*IN_THE_CLASS, *IN_A_CALL, *IN_A_TURN]
+
+
+def run(code: str) -> None:
+    """Run a program; if it has a `main`, that too."""
+    names: dict[str, object] = {"__name__": "mistakes"}
+    exec(START + code, names)
+    if "main" in names:
+        asyncio.run(names["main"]())  # type: ignore[operator]
+
+
+def plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.wrote)
+def test_a_mistake_is_caught_where_it_is_made(mistake: Mistake):
+    with pytest.raises(Exception, match=re.escape(mistake.told)):
+        run(mistake.code or mistake.wrote)
+
+
+def rows() -> dict[str, str]:
+    """The page's table: what was written → what is read."""
+    found = re.findall(r"^\| `` (.*?) `` \| `` (.*) `` \|$", PAGE.read_text(), re.M)
+    return {wrote: told.replace(r"\|", "|") for wrote, told in found}
+
+
+def test_the_page_lists_the_mistakes_with_the_texts_that_are_read():
+    assert rows() == {plain(each.wrote): plain(each.told) for each in MISTAKES}
+    assert len(MISTAKES) >= 30
+
+
+# Names of one's own
+
+
+OWN_NAMES = {
+    "a tool": "@tool\n    def get_tool(self) -> str:\n        'A tool.'\n        return ''",
+    "a call of clients": "@rpc\n    def on_closed(self, connection, code, reason): ...",
+    "another shape": "def get_tool(self, name): ...",
+    "a helper the class uses": (
+        "def get_tool(self): ...\n    def on_start(self):\n        self.get_tool()"
+    ),
+    "a value the class uses": (
+        "max_tries = 3\n    def on_start(self):\n        print(self.max_tries)"
+    ),
+    "a value it uses by name": (
+        "max_tries = 3\n    def on_start(self):\n        getattr(self, 'max_tries')"
+    ),
+    "a private name": "_max_step = 3",
+    "another word": "mode = 'fast'",
+    "a nested class": "class features_: ...",
+    "an async generator": "async def on_chunks(self, a, b):\n        yield 1",
+}
+
+
+@pytest.mark.parametrize("written", OWN_NAMES.values(), ids=OWN_NAMES.keys())
+def test_a_name_of_ones_own_is_left_alone(written: str):
+    run(f"class A(Think):\n    {written}")
+
+
+def test_a_near_name_can_be_declared_ones_own_and_subclasses_may_use_it():
+    run("class A(Think, own_names=['max_step']):\n    max_step = 3\nclass B(A):\n    max_step = 4")
+
+
+def test_a_hook_may_be_written_in_any_shape_that_can_be_called():
+    run(
+        "class A(Think):\n"
+        "    def before_turn(self, *args): ...\n"
+        "    async def on_chat_error(self, error): ...\n"
+        "    def classify_chat_error(self, error, ctx, more=None): ...\n"
+        "    @staticmethod\n"
+        "    def on_chunk(ctx): ...\n"
+        "    @hook('on_chunk')\n"
+        "    def more(self, ctx, tag='x'): ..."
+    )
+
+
+def test_a_setting_may_be_a_property():
+    run("class A(Think):\n    @property\n    def max_steps(self): return 3")
+
+
+def test_get_model_may_be_async():
+    code = "class A(Think):\n    async def get_model(self): return 'demo'\n" + TURN
+    with pytest.raises(RuntimeError, match="None"):  # the turn had no error
+        run(code)
+
+
+def test_what_a_property_raises_is_not_hidden():
+    run(
+        "class A(Think):\n"
+        "    @property\n"
+        "    def total(self): return self.amount.value\n"
+        "try:\n    A().total\nexcept AttributeError as error:\n"
+        "    assert 'amount' in str(error), error"
+    )
+
+
+def test_a_forgotten_await_names_the_method():
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        run("create_agent(model='demo').run('hi')")
+    assert "coroutine 'InlineAgent.run' was never awaited" in str(heard[0].message)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wrong"),
+    [("trun", "turn", 1), ("max_step", "max_steps", 1), ("same", "same", 0), ("abc", "xyz", 3)],
+)
+def test_a_swapped_pair_counts_as_one_wrong_letter(one: str, other: str, wrong: int):
+    assert distance(one, other) == distance(other, one) == wrong
+
+
+def test_short_names_are_near_to_little():
+    assert nearest("rnu", ["run"]) == "run"
+    assert nearest("ask", ["run"]) is None
+    assert nearest("run", ["run"]) is None
