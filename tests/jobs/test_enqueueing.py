@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from tests.jobs.support import serving
+from thinkwell import App, Think
 from thinkwell.agent.agent import Agent
 from thinkwell.errors import JobError
 from thinkwell.host.client import AgentAddress
@@ -87,6 +88,17 @@ async def test_what_cannot_run_is_refused_and_says_what_to_write(name: str, said
         ({"max_attempts": 0}, "max_attempts=0"),
         ({"base_delay": 0}, "base_delay=0"),
         ({"base_delay": 5, "max_delay": 1}, "base_delay=5"),
+        ({"base_delay": "1"}, "base_delay='1'"),
+        ({"max_delay": float("inf")}, "max_delay=inf"),
+        ({"delay": "5"}, "delay='5'. Give seconds"),
+        ({"delay": True}, "delay=True"),
+        ({"delay": timedelta(seconds=-1)}, "delay=-1.0"),
+        ({"due": "2026-12-01"}, "due='2026-12-01'. Give a datetime with a time zone"),
+        ({"max_attempts": "3"}, "max_attempts='3'"),
+        ({"max_attempts": 2.5}, "max_attempts=2.5"),
+        ({"max_attempts": True}, "max_attempts=True"),
+        ({"key": 5}, "key=5 is no text. Write `key='5'`"),
+        ({"key": ""}, "key='' is no text"),
     ],
 )
 async def test_options_that_make_no_sense_are_refused(options: dict[str, Any], said: str):
@@ -95,6 +107,58 @@ async def test_options_that_make_no_sense_are_refused(options: dict[str, Any], s
         with pytest.raises(JobError) as refused:
             await agent.jobs.enqueue("payload", **options)
         assert said in str(refused.value)
+
+
+async def test_a_method_instead_of_its_name_is_refused():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        with pytest.raises(JobError, match=r"`enqueue\('nothing'\)`"):
+            await agent.jobs.enqueue(agent.nothing)
+        with pytest.raises(JobError, match="Give the name of the method"):
+            await agent.jobs.enqueue(5)
+
+
+@pytest.mark.parametrize("name", ["on_start", "set_state", "on_request"])
+async def test_hooks_and_verbs_of_every_agent_are_no_jobs(name: str):
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        with pytest.raises(JobError, match=f"Shapes.{name} cannot run as a job: every agent has"):
+            await agent.jobs.enqueue(name)
+
+
+async def test_an_agent_without_chat_may_name_its_job_as_chat_agents_name_a_verb():
+    class Runner(Agent):
+        async def run(self) -> None:
+            """Is no verb here."""
+
+    class Chatting(Think):
+        pass
+
+    async with serving(Runner, Chatting) as stage:
+        await (await stage.agent(Runner)).jobs.enqueue("run")
+        await stage.until("job:finished")
+        with pytest.raises(JobError, match="every agent has it"):
+            await (await stage.agent(Chatting)).jobs.enqueue("run")
+
+
+async def test_a_job_that_is_enqueued_last_of_all_is_no_trouble(caplog: pytest.LogCaptureFixture):
+    async with App(agents=[Shapes], store="sqlite://:memory:") as app:
+        await app.agent(Shapes, "x").jobs.enqueue("nothing")
+    assert [record.message for record in caplog.records if record.exc_info] == []
+
+
+async def test_a_delay_may_be_a_timedelta():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        job = await agent.jobs.enqueue("nothing", delay=timedelta(minutes=2))
+        assert job.due_at == stage.hours.now() + 120.0
+
+
+async def test_a_status_that_no_job_has_is_refused():
+    async with serving(Shapes) as stage:
+        agent = await stage.agent(Shapes)
+        with pytest.raises(JobError, match=r"'finished'\. There are: waiting, running, done"):
+            await agent.jobs.list(status="finished")
 
 
 async def test_the_same_key_gives_the_first_job_also_after_its_end():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -327,7 +327,13 @@ def _desk_of(agent: Agent, owner: Owner, shared: Shared) -> JobDesk:
         new_due=shared.new_due_job,
         epoch=lambda: owner.epoch,  # it gets one with its first write
         asking=asking_for,
+        built_in=_built_in(Think if isinstance(agent, Think) else Agent),
     )
+
+
+@cache
+def _built_in(base: type[Agent]) -> frozenset[str]:
+    return frozenset(dir(base))
 
 
 async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Shared) -> None:

@@ -11,7 +11,7 @@ agent is made in `on_boot`, or all agents would share it. `seats.py` binds and a
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Protocol, TypedDict, Unpack
 
 from msgspec import Struct
@@ -40,7 +40,7 @@ class JobOptions(TypedDict, total=False):
     """What can be said about a job; see `agent.jobs.enqueue`."""
 
     due: datetime | float | None
-    delay: float | None
+    delay: timedelta | float | None
     key: str | None
     max_attempts: int
     base_delay: float

@@ -8,7 +8,7 @@ called more than once for one job: whatever it does to the world must bear that,
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from math import inf
 from typing import Any, TypeAlias, cast
 
@@ -86,8 +86,10 @@ class JobContext:
 class JobHandlers:
     """The handlers of one agent by name."""
 
-    def __init__(self, agent: Any) -> None:
+    def __init__(self, agent: Any, built_in: Collection[str] = ()) -> None:
         self._agent = agent
+        self._built_in = built_in
+        """What every agent has: hooks, which are called at their moment, and verbs."""
         self._others: dict[str, JobHandler] = {}
 
     def add(self, owner: str, handlers: Mapping[str, JobHandler]) -> None:
@@ -104,6 +106,12 @@ class JobHandlers:
             raise JobError(
                 f"{self._class} has no public method {name!r} to run as a job: its name must not "
                 "begin with `_`."
+            )
+        if name in self._built_in:
+            raise JobError(
+                f"{self._class}.{name} cannot run as a job: every agent has it, as a hook or a "
+                "verb. Write a method of your own that does what you want, for example `async def "
+                "every_morning(self, payload, ctx)`."
             )
         method = getattr(self._agent, name, None)
         if method is None:

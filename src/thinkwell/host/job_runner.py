@@ -27,6 +27,7 @@ from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import (
     AgentParkedError,
     ConfigurationError,
+    HostClosedError,
     JobError,
     OwnershipLostError,
     StoreError,
@@ -238,6 +239,8 @@ class JobRunner:
             if awake is not None:
                 await self._take_all(agent_id, awake)
             self._failing.pop(agent_id, None)
+        except HostClosedError:
+            pass  # the app stops: the next start finds them due
         except (ConfigurationError, AgentParkedError) as error:
             self._warn_once(agent_id, f"due jobs wait: {error}")
             self._try_later(agent_id, LAST_RETRY)  # it needs somebody who does something about it

@@ -6,8 +6,7 @@ cancelled in between must not leave the one without the other.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from thinkwell.core import json
@@ -57,6 +56,7 @@ class JobDesk:
         new_due: NewDue,
         epoch: Callable[[], int] = lambda: 0,
         asking: Callable[[str], Any] = lambda _agent_id: None,
+        built_in: Collection[str] = (),
     ) -> None:
         self.agent_id = agent_id
         self.asking = asking
@@ -69,7 +69,7 @@ class JobDesk:
         self.clock = clock
         self.epoch = epoch
         """The number its writes are made under: its leases."""
-        self.handlers = JobHandlers(agent)
+        self.handlers = JobHandlers(agent, built_in)
         """What can run; features add theirs."""
         self._write = write
         self._bus = bus
@@ -80,7 +80,7 @@ class JobDesk:
 
     async def enqueue(self, job: Job) -> Job:
         """Write a job's row, now or with the block of writes that is open."""
-        self._check(job)
+        self.handlers.find(job.name)  # raises `JobError` if it could never run
         if (block := open_block(self.agent_id)) is not None:
             return await self._enqueue_with(block, job)
         return await run_to_the_end(self._enqueue_now(job))
@@ -145,19 +145,6 @@ class JobDesk:
         if revived:
             self._new_due(self.agent_id, now)
         return revived
-
-    def _check(self, job: Job) -> None:
-        """Raises `JobError` if the job could never run."""
-        self.handlers.find(job.name)
-        if job.max_attempts < 1:
-            raise JobError(
-                f"max_attempts={job.max_attempts!r} would never run {job.name!r}. Give 1 or more."
-            )
-        if not 0 < job.base_delay <= job.max_delay < math.inf:
-            raise JobError(
-                f"base_delay={job.base_delay!r} and max_delay={job.max_delay!r} are no pauses. "
-                "Give seconds above 0, base_delay the smaller one."
-            )
 
     # What the runner does
 

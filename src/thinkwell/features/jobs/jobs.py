@@ -6,14 +6,14 @@ is due, in the agent but beside its turns, and wakes the agent for it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from thinkwell.core.errors import JobError
 from thinkwell.core.ids import new_id
 from thinkwell.features.jobs.desk import JobDesk, checked_json
+from thinkwell.features.jobs.shapes import check_shapes, check_status, due_at
 from thinkwell.journal.jobs import (
     BASE_DELAY,
     MAX_ATTEMPTS,
@@ -37,7 +37,7 @@ class Jobs:
         payload: Any = None,
         *,
         due: datetime | float | None = None,
-        delay: float | None = None,
+        delay: timedelta | float | None = None,
         key: str | None = None,
         max_attempts: int = MAX_ATTEMPTS,
         base_delay: float = BASE_DELAY,
@@ -45,14 +45,15 @@ class Jobs:
     ) -> Job:
         """Have the method `name` called with `payload`, at least once, also after a crash.
 
-        At once, `delay` seconds from now, or when it is `due` (a datetime with a time zone, or
-        seconds since the epoch). The same `key` again gives the first job. A handler that raises is
-        called again up to `max_attempts` times, with pauses that grow from `base_delay` seconds to
-        `max_delay`. Raises `JobError` for what cannot run.
+        At once, `delay` seconds from now (or a timedelta), or when it is `due` (a datetime with a
+        time zone, or seconds since the epoch). The same `key` again gives the first job. A handler
+        that raises is called again up to `max_attempts` times, with pauses that grow from
+        `base_delay` seconds to `max_delay`. Raises `JobError` for what cannot run.
 
         It works on behalf of whoever asked for what runs now, and so do the turns it asks for.
         Inside `async with storage.together():` it is enqueued with what the block writes.
         """
+        check_shapes(name, key, max_attempts, base_delay=base_delay, max_delay=max_delay)
         now = self._desk.clock.now()
         asker = self._desk.asking(self._desk.agent_id)
         job = Job(
@@ -60,7 +61,7 @@ class Jobs:
             id=new_id(),
             name=name,
             payload=_payload(name, payload),
-            due_at=_due_at(now, due, delay),
+            due_at=due_at(now, due, delay),
             key=key,
             max_attempts=max_attempts,
             base_delay=base_delay,
@@ -79,6 +80,7 @@ class Jobs:
         self, status: JobStatus | None = None, name: str | None = None, limit: int = 100
     ) -> Sequence[Job]:
         """The jobs of this agent, the newest first. Ended ones are kept for a week."""
+        check_status(status)
         desk = self._desk
         return await jobs_of_agent(
             desk.reader, desk.agent_id, status=status, name=name, limit=limit
@@ -100,22 +102,3 @@ def _payload(name: str, payload: Any) -> Any:
             f"The payload of {name!r} cannot be stored: {error}. Enqueue what JSON can hold, for "
             f"example an id: `enqueue({name!r}, {{'id': 7}})`."
         ) from error
-
-
-def _due_at(now: float, due: datetime | float | None, delay: float | None) -> float:
-    if due is not None and delay is not None:
-        raise JobError("enqueue() was given due= and delay=. Give one of them.")
-    if isinstance(due, datetime):
-        if due.tzinfo is None:
-            raise JobError(
-                f"due={due!r} has no time zone. Write `datetime.now(UTC) + timedelta(...)`, or "
-                "give delay= in seconds."
-            )
-        return due.timestamp()
-    at = now + (delay or 0.0) if due is None else due
-    if not math.isfinite(at) or (delay is not None and delay < 0):
-        raise JobError(
-            f"enqueue() was given {'delay' if due is None else 'due'}="
-            f"{delay if due is None else due!r}. Give seconds, 0 or more."
-        )
-    return at
