@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -95,6 +96,24 @@ async def test_5_3_1_m004_the_turn_context_has_the_assembled_prompt(seen: dict[s
     assert ctx.model is stage.model
     assert dict(ctx.body) == {"theme": "dark"}
     assert ctx.attempt == 0
+
+
+async def test_5_3_1_the_body_can_be_written_as_json_and_not_changed():
+    async with running(Doubler, "ok") as stage:
+        written: list[str] = []
+
+        def look(ctx: Any) -> None:
+            written.append(json.dumps({"body": ctx.body, "metadata": ctx.turn_metadata}))
+            with pytest.raises(TypeError):
+                ctx.body["theme"] = "light"
+
+        stage.agent.add_hook("before_turn", look)
+        client = await stage.connect()
+        await client.ask("hi", theme="dark", open=["a", "b"])
+        await client.until_end()
+        assert [json.loads(text)["body"] for text in written] == [
+            {"theme": "dark", "open": ["a", "b"]}
+        ]
 
 
 async def test_5_3_1_a_turn_nobody_sent_a_body_with_has_none():

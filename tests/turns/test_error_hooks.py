@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.turns.support import loosely, running
-from thinkwell import Think, hook
-from thinkwell.testing import error
+from tests.turns.support import loosely, part_of, running
+from thinkwell import Think, hook, tool
+from thinkwell.core.errors import SessionError
+from thinkwell.messages.message import text_of
+from thinkwell.session.tree import MessageTree
+from thinkwell.testing import call, error, text
 
 BOOM = RuntimeError("boom")
 
@@ -105,3 +108,109 @@ class TestARegisteredFunction:
             stage.agent.add_hook("on_chat_error", lambda *both: heard.append(both[0]))
             await stage.agent.run("hi")
             assert heard == [BOOM, BOOM, (BOOM, "stream"), BOOM]
+
+
+class Reader(Deaf):
+    """Reads the conversation in its error hook, and makes no more of it."""
+
+    @tool
+    async def look(self) -> str:
+        """Look around."""
+        return "fog"
+
+    @tool(needs_approval=True)
+    async def paint(self) -> str:
+        """Paint."""
+        return "painted"
+
+    async def on_chat_error(self, error: Any, ctx: Any) -> None:
+        messages = await self.get_messages()
+        self.heard.append([(m["role"], text_of(m)) for m in messages])
+        self.heard.append(await self.session.get_message(ctx.partial["id"]) == ctx.partial)
+        self.heard.append(messages[-1] == ctx.partial)
+        self.heard.append([m.role for m in await self.history.get_snapshot()])
+
+
+class TestWhatWasAnsweredIsInStorage:
+    async def test_m020_the_hook_reads_the_partial_answer(self):
+        async with running(Reader, [text("Hel"), error(BOOM)]) as stage:
+            await stage.agent.run("hi")
+            assert stage.agent.heard == [
+                [("user", "hi"), ("assistant", "Hel")],
+                True,
+                True,
+                ["user", "assistant"],
+            ]
+            assert [text_of(m) for m in await stage.messages()] == ["hi", "Hel"]
+            assert len(stage.fields("chat:request:failed")) == 1
+
+    async def test_m020_its_chunks_are_committed_by_then(self):
+        async with running(Reader, [text("Hel"), error(BOOM)]) as stage:
+            before: list[str] = []
+            stage.agent.add_hook("on_chat_error", lambda _: before.extend(stage.log))
+            await stage.agent.run("hi")
+            assert "committed text-delta" in before
+            assert "stored assistant" not in before  # that is one with the end
+
+    async def test_m020_steps_and_results_are_in_it(self):
+        async with running(Reader, [call("look")], [text("So"), error(BOOM)]) as stage:
+            await stage.agent.run("hi")
+            assert stage.agent.heard[3] == ["user", "assistant", "tool", "assistant"]
+
+    async def test_m020_so_it_is_of_a_continuation(self):
+        steps = [text("One."), call("paint")], [text("Two."), error(BOOM)]
+        async with running(Reader, *steps) as stage:
+            await stage.agent.run("hi")
+            await stage.agent.respond_to_approval("call-1", True)
+            await stage.agent.wait_until_stable()
+            assert stage.agent.heard[0] == [("user", "hi"), ("assistant", "One.Two.")]
+            assert stage.agent.heard[1:3] == [True, True]
+
+    async def test_a_call_without_a_result_has_one_by_then(self):
+        class Cut(Reader):
+            async def on_chat_error(self, error: Any, ctx: Any) -> None:
+                self.heard.append(part_of((await self.get_messages())[-1])["state"])
+
+        async with running(Cut, [call("look"), error(BOOM)]) as stage:
+            await stage.agent.run("hi")
+            assert stage.agent.heard == ["output-error"]
+
+    async def test_nobody_reads_an_answer_that_has_nothing_in_it(self):
+        class Silent(Reader):
+            async def on_chat_error(self, error: Any, ctx: Any) -> None:
+                self.heard.append(len(await self.get_messages()))
+
+        async with running(Silent, [error(BOOM)]) as stage:
+            await stage.agent.run("hi")
+            assert stage.agent.heard == [1]
+
+
+class TestStages:
+    async def test_11_1_what_cannot_be_stored_is_persist(self, monkeypatch: pytest.MonkeyPatch):
+        async with running(Deaf, "fine") as stage:
+            seen: list[str] = []
+            stage.agent.add_hook("on_chat_error", lambda ctx: seen.append(ctx.stage))
+
+            async def refuse(*_: Any, **__: Any) -> Any:
+                raise SessionError("The message is too large.")
+
+            monkeypatch.setattr(MessageTree, "append", refuse)
+            result = await stage.agent.run("hi")
+            assert (result.status, seen) == ("error", ["persist"])
+            assert stage.fields("chat:request:failed")[0]["stage"] == "persist"
+
+    async def test_11_1_what_cannot_be_read_is_transcript(self, monkeypatch: pytest.MonkeyPatch):
+        async with running(Deaf, "fine") as stage:
+            seen: list[Any] = []
+            stage.agent.add_hook(
+                "on_chat_error", lambda ctx: seen.append((ctx.stage, ctx.messages_persisted))
+            )
+
+            async def refuse(*_: Any, **__: Any) -> Any:
+                raise SessionError("The row cannot be decoded.")
+
+            monkeypatch.setattr(stage.agent.session, "get_recent_history", refuse)
+            result = await stage.agent.run("hi")
+            assert (result.status, seen) == ("error", [("transcript", True)])
+            monkeypatch.undo()
+            assert (await stage.agent.run("again")).text == "fine"

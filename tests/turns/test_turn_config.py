@@ -44,6 +44,7 @@ class TestProviderRequest:
             ("stop_sequences", ("END",), {"stop": ["END"]}),
             ("seed", 3, {"seed": 3}),
             ("provider_options", {"openai-chat": {"user": "u1"}}, {"user": "u1"}),
+            ("provider_options", {"openai": {"user": "u1"}}, {"user": "u1"}),
             ("tool_choice", "required", {"tool_choice": "required"}),
             ("tool_choice", "none", {"tool_choice": "none"}),
         ],

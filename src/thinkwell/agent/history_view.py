@@ -14,6 +14,7 @@ from thinkwell.core.errors import TurnActiveError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import Disposer
 from thinkwell.journal.tail import Chunks, TailEvent
+from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.messages.model_messages import (
     AssistantMessage,
@@ -46,7 +47,11 @@ class HistoryView:
         """User, assistant and tool messages in order; the same object until something changes."""
         session = self._turns.parts.session
         stored = await session.get_stored_history()
-        running = self._turns.running
+        running, partial = self._turns.running, session.partial
+        if partial is not None:  # the turn has failed: all of its reply counts, cut steps too
+            whole = [one for one in stored if one.id != partial["id"]]
+            flat = [entry for one in whole for entry in session.cache.model_messages(one)]
+            return (*flat, *to_model_messages(partial))
         if running is not None and running.reply.stored:
             running = None
         steps = () if running is None else tuple(running.steps)

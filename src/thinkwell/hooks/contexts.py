@@ -22,7 +22,17 @@ from thinkwell.models.base import FinishReason, Model, ModelRequest, ToolChoice
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool
 
-Stage: TypeAlias = Literal["parse", "turn", "step", "hook", "stream", "output", "store", "recovery"]
+Stage: TypeAlias = Literal[
+    "parse",
+    "persist",
+    "transcript",
+    "turn",
+    "step",
+    "hook",
+    "stream",
+    "output",
+    "recovery",
+]
 Classification: TypeAlias = Literal[
     "context_overflow", "rate_limit", "transient", "fatal", "unknown"
 ]
@@ -362,8 +372,8 @@ def call_ended(*, output: Any, error: BaseException | None, **facts: Any) -> Too
 
 
 class ChatErrorContext(HookContext, frozen=True, kw_only=True):
-    """For `on_chat_error`: the turn failed; the partial answer is known, the end is not yet
-    stored.
+    """For `on_chat_error`: the turn failed. `get_messages()` has the partial answer, the end is not
+    yet stored.
     """
 
     error: Exception

@@ -48,7 +48,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, re
     deaths: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     """Deaths in a row, by place."""
     barren: int = 0
-    """Attempts in a row that died without progress, wherever."""
+    """Attempts that deaths made necessary since there was progress, wherever they were."""
     since: float | None = None
     """When the first of these deaths was found."""
     stalls: int = 0
@@ -97,7 +97,9 @@ def after_death(incident: Incident, found: Remains, *, max_attempts: int, now: f
     deaths = {
         place: _count(incident.deaths, place, moved=moved) for place in _died_at(incident, found)
     }
-    barren = 0 if moved else incident.barren + 1
+    # The attempt that begins now is counted: one allowed means one, also after a death in the
+    # middle of the text, which was progress.
+    barren = 1 if moved else incident.barren + 1
     worst = max(deaths.values())
     if worst >= DEATHS:
         # The one entered last comes first: it may lie inside the others.

@@ -29,6 +29,8 @@ from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
 NO_RESULT = "No result was recorded for this tool call."
 DENIED = "The tool call was denied."
 
+OPTION_NAMES = {"openai-chat": ("openai", "openai-chat")}
+"""Under which names a provider's options are looked for: OpenAI is one provider with two APIs."""
 _SETTINGS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed")
 
 
@@ -65,8 +67,14 @@ def build_body(
         schema = {"name": request.response_name, "schema": dict(request.response_format)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     # Last: whoever names a provider's own option means to override ours.
-    body.update(request.provider_options.get(provider, {}))
+    body.update(_options(request, provider))
     return body, warnings
+
+
+def _options(request: ModelRequest, provider: str) -> dict[str, Any]:
+    names = OPTION_NAMES.get(provider, (provider,))
+    given = (request.provider_options.get(name, {}) for name in names)
+    return {key: value for options in given for key, value in options.items()}
 
 
 def build_messages(system: str, messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:

@@ -8,7 +8,8 @@ on its own opens a transaction per call. The methods that take a transaction com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias, TypeVar
 
@@ -52,6 +53,7 @@ class Session(MessageTree):
             History(store, agent_id, session_id, cache=self.cache), clock or SystemClock()
         )
         self._store = store
+        self._partial: UIMessage | None = None
         self._write: Commit = write or self._in_own_transaction
 
     def remember(self, written: Sequence[Appended]) -> None:
@@ -63,6 +65,23 @@ class Session(MessageTree):
                 self.history.head_path.extend(each)
                 if self.history.kept is not None:
                     self.history.kept.extend(each)
+
+    @contextmanager
+    def showing(self, partial: UIMessage | None) -> Generator[None]:
+        """While the hooks of a failed turn run, who reads the conversation finds its reply in it.
+
+        The reply is durable in the turn's journal; the tree gets it together with the turn's end.
+        """
+        self._partial = partial
+        try:
+            yield
+        finally:
+            self._partial = None
+
+    @property
+    def partial(self) -> UIMessage | None:
+        """The reply of a turn that has failed and is about to be stored."""
+        return self._partial
 
     async def append_message(self, message: UIMessage, parent: Parent = AUTO) -> Appended:
         """Add a message below `parent`: the head (`AUTO`), nothing (None), or a message by id."""
@@ -130,7 +149,12 @@ class Session(MessageTree):
     ) -> list[UIMessage]:
         """The messages from the root to a leaf (default: the head), as copies; [] if unknown."""
         rows = await self.history.path(leaf_id, reader)
-        return [_copy(stored) for stored in await self.history.load(rows, reader)]
+        messages: list[UIMessage] = [_copy(m) for m in await self.history.load(rows, reader)]
+        if self._partial is None or leaf_id is not None or reader is not None:
+            return messages
+        if messages and messages[-1]["id"] == self._partial["id"]:  # it went on in a stored reply
+            messages.pop()
+        return [*messages, json.loads(json.dumps(self._partial))]
 
     async def get_stored_history(
         self, leaf_id: str | None = None, *, reader: Reader | None = None
@@ -155,6 +179,8 @@ class Session(MessageTree):
         self, message_id: str, *, reader: Reader | None = None
     ) -> UIMessage | None:
         """One message as a copy, or None."""
+        if reader is None and self._partial is not None and self._partial["id"] == message_id:
+            return json.loads(json.dumps(self._partial))
         return await self._message_of(await self.history.row(message_id, reader), reader)
 
     async def get_head(self, *, reader: Reader | None = None) -> MessageRow | None:

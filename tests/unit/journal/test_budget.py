@@ -150,6 +150,19 @@ class TestAttemptsInARow:
             life.dies(PLACES[number % 2])
         assert life.spent == Spent(places=(BETWEEN,), count=5)
 
+    @pytest.mark.parametrize("said", [0, 1])
+    def test_one_allowed_means_one_whatever_was_said_before_the_first_death(self, said: int):
+        life = Life(max_attempts=1)
+        life.dies(MODEL, said=said)
+        assert life.spent is None
+        life.dies(MODEL)
+        assert life.spent == Spent(places=(BETWEEN,), count=2)
+
+    def test_none_allowed_means_none(self):
+        life = Life(max_attempts=0)
+        life.dies(MODEL, said=1)
+        assert life.spent is not None
+
     def test_the_time_of_the_first_is_kept_until_there_is_progress(self):
         life = Life()
         life.dies(MODEL)
@@ -230,7 +243,7 @@ def test_a_death_after_progress_is_remembered_where_it_may_come_again():
     incident, found = Incident(places=(TOOL,)), Remains(progress=1)
     verdict = after_death(incident, found, max_attempts=MANY, now=5.0)
     assert isinstance(verdict, Incident)
-    assert (verdict.since, verdict.barren, dict(verdict.deaths)) == (5.0, 0, {TOOL: 1})
+    assert (verdict.since, verdict.barren, dict(verdict.deaths)) == (5.0, 1, {TOOL: 1})
 
 
 def test_a_model_call_that_brought_text_is_not_held_against_the_turn():

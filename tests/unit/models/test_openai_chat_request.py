@@ -81,6 +81,17 @@ class TestSettings:
         assert body["service_tier"] == "flex"
         assert "x" not in body
 
+    def test_options_of_openai_reach_its_chat_api_and_no_other_provider(self):
+        asked = request(provider_options={"openai": {"user": "u"}, "openai-chat": {"store": True}})
+        body, _ = build_body(asked, model_id="m", provider="openai-chat", is_openai=True)
+        assert (body["user"], body["store"]) == ("u", True)
+        assert "user" not in body_of(asked)
+
+    def test_the_options_of_the_chat_api_win_over_those_of_openai(self):
+        asked = request(provider_options={"openai-chat": {"user": "b"}, "openai": {"user": "a"}})
+        body, _ = build_body(asked, model_id="m", provider="openai-chat", is_openai=True)
+        assert body["user"] == "b"
+
 
 class TestTools:
     def test_a_tool_is_a_function(self):

@@ -21,7 +21,7 @@ from thinkwell.core.errors import (
     StoreError,
     TurnError,
 )
-from thinkwell.hooks.contexts import ModelResponse
+from thinkwell.hooks.contexts import Classification, ModelResponse
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
@@ -61,17 +61,17 @@ HOOK_TRIES = 3
 
 async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     """Store how the turn ended and tell the clients. Never raises."""
+    if not isinstance(ending, Completed | Skipped):
+        await settle_leftovers(turn, ending)
     error, client_text = await _decide_error(turn, ending)
     try:
-        if not isinstance(ending, Completed | Skipped):
-            await settle_leftovers(turn, ending)
         stored = await _store_end(turn, _end(turn, ending, (error, client_text)))
     except OwnershipLostError as failure:
         return await _end_elsewhere(turn, failure)
     except (SessionError, StoreError) as failure:  # the reply cannot be stored: end without it
         log.exception("an answer could not be stored", extra={"action": "settle"})
         turn.forget_reply()
-        return await settle(turn, Failed("store", failure))
+        return await settle(turn, Failed("persist", failure))
     if stored is None:
         return await _end_superseded(turn)
     turn.record = stored.record
@@ -122,9 +122,7 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     if not isinstance(ending, Failed):
         return None, None
     parts = turn.parts
-    classification = await classify(turn, ending.stage, ending.error)
-    context = error_context(turn, ending.stage, ending.error, classification)
-    decided = await parts.hooks.on_chat_error(ending.error, context)
+    classification, decided = await _ask_hooks(turn, ending)
     parts.bus.emit(
         "chat:request:failed",
         request_id=turn.record.request_id,
@@ -141,6 +139,22 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     trace = None if isinstance(ending.error, EmptyPromptError) else ending.error
     log.error("a turn failed", exc_info=trace, extra={"action": f"turn:{ending.stage}"})
     return error, SAFE_ERROR
+
+
+async def _ask_hooks(
+    turn: RunningTurn, ending: Failed
+) -> tuple[Classification | None, Exception | str]:
+    """What the hooks say of a failure, with what was answered durable and to be read."""
+    parts, registry = turn.parts, turn.parts.hooks.registry
+    if not registry.hooks("classify_chat_error") and not registry.hooks("on_chat_error"):
+        return None, ending.error
+    if parts.commits.health.problem is None:  # else the hooks are what tells somebody about it
+        await parts.commits.flush()
+    reply = _kept(turn)
+    with parts.session.showing(reply if has_content(reply) else None):
+        classification = await classify(turn, ending.stage, ending.error)
+        context = error_context(turn, ending.stage, ending.error, classification)
+        return classification, await parts.hooks.on_chat_error(ending.error, context)
 
 
 def _announce_parked(turn: RunningTurn, ending: Parked) -> None:

@@ -20,6 +20,7 @@ from thinkwell.hooks.answers import SAME_TURN, TurnConfig
 from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.hooks.given import read_tools
+from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.messages.convert import count_older, to_model_messages, truncate_message
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.message import UIMessage, tool_parts
@@ -88,10 +89,10 @@ async def assemble(turn: RunningTurn) -> Prompt:
         model=await parts.load_model(
             await _overridden(turn, "get_model") if options.model is None else options.model
         ),
-        body=None if turn.record.body is None else MappingProxyType(turn.record.body),
+        body=turn.record.body and read_only_copy(turn.record.body),
         attempt=turn.record.attempt - 1,
         scopes=parts.scopes.get_snapshot(),
-        turn_metadata=turn.record.metadata,
+        turn_metadata=turn.record.metadata and read_only_copy(turn.record.metadata),
     )
     if parts.hooks.registry.hooks("before_turn"):
         decided = partial(note_decision, turn, "before_turn")
@@ -209,6 +210,13 @@ def _claim(turn: RunningTurn, owners: dict[str, str], name: str, owner: str) -> 
 
 async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[ModelMessage, ...]:
     """The conversation as the model sees it: repaired, shortened, converted."""
+    try:
+        return await _read_history(turn, tools)
+    except Exception as error:
+        raise StageError("transcript", error) from error
+
+
+async def _read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[ModelMessage, ...]:
     cache = turn.parts.session.cache
     window = await _repaired(turn, await _window(turn), tools)
     if not window:

@@ -72,7 +72,7 @@ async def run_attempt(turn: RunningTurn) -> Ending:
             raise  # the host stops: the turn stays unsettled and goes on at its next start
         return Failed("turn", TurnError(f"Something in the turn raised {error!r}."))
     except Exception as error:  # noqa: BLE001 - the one place where failure becomes a value
-        return Failed("store" if isinstance(error, StoreError) else "turn", error)
+        return Failed("persist" if isinstance(error, StoreError) else "turn", error)
 
 
 async def run_until_done(turn: RunningTurn) -> Ending:
