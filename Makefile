@@ -5,31 +5,51 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+RUNS := $(VENV)/.runs
 PORT ?= 8787
 PYTEST_ARGS ?=
 
-.PHONY: help install page node-tests browser run test check cover mutate bench clean
+.PHONY: help install runtime page dist node-tests browser run test check cover mutate bench clean
 
 help:
 	@echo "make run     start the demo agent on http://127.0.0.1:$(PORT)"
 	@echo "make test    everything: style, types, layers, behaviour, crashes, browser"
+	@echo "make dist    the wheel and the source distribution, in dist/"
 	@echo "make check   only ruff, pyright and the layer contracts"
 	@echo "make cover   which lines and branches the quick tests reach"
 	@echo "make mutate  whether the tests of the pure decisions notice a changed operator"
 	@echo "make bench   measure CPU beside other servers and write benchmarks/RESULTS.md"
 
+# pip says what it does: on a slow line nobody should wonder for minutes whether anything happens.
+PIP := $(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt
+
+# Everything: what running needs and the tools of development.
 install: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-	  echo "Thinkwell needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "==> Installing Thinkwell and the tools of development into $(VENV) (450 MB)"
+	@$(PIP) -e '.[dev]'
 	@touch $@
 
+# What running needs and nothing else, unless the environment has everything already.
+runtime: $(if $(wildcard $(STAMP)),$(STAMP),$(RUNS))
+
+$(RUNS): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "==> Installing what running needs into $(VENV) (90 MB)"
+	@$(PIP) -e .
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Thinkwell needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@echo "==> Making a virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
 # Exact versions without a lock file, since lock files hold the addresses of somebody's registry.
-NPM_INSTALL := if [ -f package-lock.json ]; then npm ci --no-audit --no-fund --prefer-offline; \
-  else npm install --no-audit --no-fund --no-package-lock --prefer-offline; fi
+# What npm warns of (engines of libraries that work all the same) is nothing a reader can act on.
+NPM_FLAGS := --no-audit --no-fund --prefer-offline --loglevel=error
+NPM_INSTALL := if [ -f package-lock.json ]; then npm ci $(NPM_FLAGS); \
+  else npm install --no-package-lock $(NPM_FLAGS); fi
 NEED_NPM := @command -v npm >/dev/null || { echo "Node 20 or newer with npm is needed." >&2; exit 1; }
 
 # The chat page, from studio/ into the package.
@@ -40,8 +60,15 @@ page: $(if $(wildcard studio/package.json),$(PAGE))
 
 $(PAGE): $(PAGE_SOURCES)
 	$(NEED_NPM)
-	cd studio && $(NPM_INSTALL) && npm run build
+	@echo "==> Installing the libraries of the chat page into studio/node_modules (170 MB)"
+	@cd studio && { $(NPM_INSTALL); }
+	@echo "==> Building the chat page"
+	@cd studio && npm run build
 	@touch $@
+
+# The wheel and the source distribution; hatch_build.py sees to the page in both.
+dist: install page
+	$(BIN)/python -m hatchling build -t sdist -t wheel -d dist
 
 # Tests that compare with the real JavaScript libraries.
 NODE_TESTS := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard tests/*/package.json))
@@ -66,8 +93,9 @@ browser:
 	  echo "or set CHROMIUM_PATH to the executable you have." >&2; exit 1; \
 	fi
 
-run: install page
-	$(BIN)/thinkwell serve examples/demo.py --port $(PORT)
+run: runtime page
+	@echo "==> Starting the demo agent; Ctrl-C stops it"
+	@$(BIN)/thinkwell serve examples/demo.py --port $(PORT)
 
 test: install page node-tests browser
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)

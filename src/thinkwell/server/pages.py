@@ -42,7 +42,8 @@ _TYPES = {
 _PLACEHOLDER = "<!--thinkwell:settings-->"
 _NOT_BUILT = (
     "<!doctype html><title>Thinkwell</title><p>The server runs, but its chat page is not built. "
-    "Run <code>make page</code> and restart.</p>"
+    "In a clone, run <code>make page</code> and restart; otherwise install Thinkwell again without "
+    "<code>THINKWELL_NO_PAGE</code>.</p>"
 )
 # Images only from here: a model that was tricked must not send what it knows to another server.
 _HEADERS = {
