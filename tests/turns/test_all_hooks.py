@@ -241,7 +241,10 @@ class TestEndingTheTurn:
         async with running(Strict, [call("a")], "never") as stage:
             untyped(stage).add_hook(event, raiser(RuntimeError("policy")))
             result = await stage.agent.run("hi")
-            assert (result.status, result.error) == ("error", "policy")
+            # What a redactor says may quote what it was to hide (13.3), so it is named instead.
+            said = "its text is withheld" if event == "on_tool_result" else "policy"
+            assert result.status == "error"
+            assert said in (result.error or "")
             assert stage.fields("chat:request:failed")[0]["stage"] == "hook"
             parts = [p for m in await stage.messages() for p in m["parts"] if "toolCallId" in p]
             assert all(part["state"] == "output-error" for part in parts)

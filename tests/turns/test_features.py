@@ -441,9 +441,10 @@ class TestFailures:
                 await stage.connect()
                 await stage.agent.clear_messages()
                 assert (await stage.agent.run("hello")).status == "completed"
-        assert [r.getMessage() for r in caplog.records] == [
-            f"the feature 'broken' failed in {where}"
-        ]
+        (record,) = caplog.records
+        agent = f"{stage.agent.agent_class}/x"
+        assert record.getMessage() == f"{where} of the feature 'broken' failed (agent {agent})"
+        assert (vars(record)["agent"], vars(record)["hook"]) == (agent, f"broken.{where}")
 
     async def test_what_a_feature_writes_before_it_fails_to_clear_is_not_stored(self):
         async with running(broken("on_clear")) as stage:

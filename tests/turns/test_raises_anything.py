@@ -112,17 +112,17 @@ async def test_8_18_what_is_no_exception_is_logged_with_agent_turn_and_hook(
     def raising(_: Any) -> None:
         raise error
 
-    with caplog.at_level(logging.ERROR, "thinkwell.user_code"):
+    with caplog.at_level(logging.ERROR, "thinkwell.hooks"):
         async with configured(None, "ok") as stage:
             stage.agent.add_hook("on_step_finish", raising, name="guard")
             result = await stage.agent.run("hi")
             assert result.text == "ok"
-    (record,) = [r for r in caplog.records if r.name == "thinkwell.user_code"]
+    (record,) = [r for r in caplog.records if r.name == "thinkwell.hooks"]
     assert record.exc_info is not None
     assert record.exc_info[1] is error
     said = vars(record)
     assert (said["agent"], said["turn"]) == ("two/x", result.request_id)
-    assert "guard" in said["code"]
+    assert said["hook"] == "guard"
 
 
 class Overrides(Think):

@@ -252,7 +252,7 @@ class TestWhatElseIsKept:
         decided = [(e.call_id, dict(e.said)) for e in events if isinstance(e, HookDecided)]
         assert sorted(decided, key=str) == [
             ("call-1", {"action": "allow", "input": {"what": "X"}}),
-            ("call-2", {"action": "block", "reason": "not that"}),
+            ("call-2", {"action": "block", "reason": True}),
             ("call-3", {"action": "substitute", "output": True}),
         ]
         claims = [(e.call_id, e.effect) for e in events if isinstance(e, CallClaimed)]

@@ -25,7 +25,7 @@ from thinkwell.core.errors import AgentDeletedError
 from thinkwell.core.principal import Principal
 from thinkwell.core.serving import serving
 from thinkwell.core.tasks import TaskOwner, in_pieces
-from thinkwell.core.user_code import call_user, contained
+from thinkwell.core.user_code import call_user, contained, log_failure
 from thinkwell.live.live import Live
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.turn.ask.authority import NotAllowed, demand
@@ -177,15 +177,15 @@ class Connections:
     async def _guard(self, connection: Connection | None, work: Act, what: str) -> None:
         try:
             await self.run(connection, work, what)
-        except Exception as error:
-            log.exception("%s failed", what, extra={"action": what, "agent": self._agent_id})
+        except Exception as error:  # noqa: BLE001 - logged there
+            log_failure(log, what, error, {"agent": self._agent_id, "hook": what})
             await self._call_on_error(error, connection)
 
     async def _call_on_error(self, error: Exception, connection: Connection | None) -> None:
         try:
             await call_user("on_error", self.agent.on_error, error, connection)
-        except Exception:
-            log.exception("on_error failed", extra={"agent": self._agent_id})
+        except Exception as failure:  # noqa: BLE001 - logged there
+            log_failure(log, "on_error", failure, {"agent": self._agent_id, "hook": "on_error"})
 
     def overrides(self, hook: str) -> bool:
         """Whether the agent's class has a hook of its own."""

@@ -24,7 +24,7 @@ from thinkwell.core.errors import (
     StoreUnavailableError,
     UserCodeError,
 )
-from thinkwell.core.user_code import contained
+from thinkwell.core.user_code import contained, log_failure
 from thinkwell.hooks.rpc import RpcMark, RpcStream, is_rpc, mark_of
 from thinkwell.turn.ask.authority import NotAllowed, demand
 
@@ -72,12 +72,24 @@ async def serve_call(agent: Agent, call: RpcCall, watcher: Watcher, connection: 
             await _run(agent, call, stream, gone=lambda: watcher.gone)
     except NotAllowed as refused:
         stream.error(str(refused))
-    except (UserCodeError, AbortTurn, FailTurn):
-        log.info("a call failed", exc_info=True, extra={"action": f"rpc:{call.method}"})
+    except _WrongArguments as refused:  # the caller's mistake: it must not fill the log
+        log.info("a call was refused: %s", refused, extra={"action": f"rpc:{call.method}"})
+        stream.error(str(refused))
+    except (UserCodeError, AbortTurn, FailTurn) as error:
+        _log_failed(agent, call, error)
         stream.error(UNKNOWN_ERROR)
-    except Exception as error:
-        log.info("a call failed", exc_info=error, extra={"action": f"rpc:{call.method}"})
+    except Exception as error:  # noqa: BLE001 - logged there
+        _log_failed(agent, call, error)
         stream.error(_client_text(agent, error))
+
+
+class _WrongArguments(Exception):  # noqa: N818 - what a client sent, no defect
+    """The arguments do not fit the method."""
+
+
+def _log_failed(agent: Agent, call: RpcCall, error: BaseException) -> None:
+    about = {"agent": f"{agent.agent_class}/{agent.name}", "hook": f"rpc:{call.method}"}
+    log_failure(log, f"the call {call.method!r}", error, about)
 
 
 def _client_text(agent: Agent, error: Exception) -> str:
@@ -115,7 +127,10 @@ async def _run(agent: Agent, call: RpcCall, stream: RpcStream, *, gone: Callable
     generates = inspect.isasyncgenfunction(inspect.unwrap(function))
     if mark.streaming and not generates:
         first = (*first, stream)
-    bound = _arguments(function, (*first, *call.args))
+    try:
+        bound = _arguments(function, (*first, *call.args))
+    except (TypeError, ValueError) as error:
+        raise _WrongArguments(json.error_text(error)) from error
     result = function(*bound.args, **bound.kwargs)
     if generates:
         async with aclosing(result) as values:

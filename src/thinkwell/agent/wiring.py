@@ -350,6 +350,7 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
     hooks = Hooks(
         instance.hooks,
         shared.bus,
+        agent_id=owner.agent_id,
         strict=agent.strict_hooks,
         limits=HookLimits(hook=limits.hook, grace=limits.grace, owner=turns.tasks),
     )

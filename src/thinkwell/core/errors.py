@@ -25,6 +25,7 @@ ThinkwellError
 │  ├─ ToolInputError           arguments that are no JSON or do not fit the schema
 │  ├─ ToolRepairError          `repair_tool_call` failed on a call that was wrong already
 │  ├─ ToolOutputError          a result that JSON cannot hold
+│  ├─ RedactionError           `on_tool_result` or `on_tool_error` failed: what it saw is withheld
 │  └─ ToolOutcomeUnknownError  a `once` tool was cut off while it ran
 ├─ SessionError                the message tree
 │  ├─ ParentNotFoundError      append under an id that is not there
@@ -278,6 +279,17 @@ class ToolRepairError(ToolError):
 
 class ToolOutputError(ToolError):
     """A result that JSON cannot hold."""
+
+
+class RedactionError(ToolError):
+    """`on_tool_result` or `on_tool_error` failed, so what it was to look at is withheld.
+
+    Says which hook and what it raised, never the text of that: it may quote the hidden value.
+    """
+
+    def __init__(self, hook: str, detail: str) -> None:
+        super().__init__(detail)
+        self.hook = hook
 
 
 class ToolOutcomeUnknownError(ToolError):

@@ -4,6 +4,9 @@ It may raise anything. What is no `Exception` (`sys.exit()`, `KeyboardInterrupt`
 nobody asked for) must not get past the call: asyncio hands the first two to whoever runs the event
 loop, and that ends the process. `contained` turns it into an `Exception`, once, here. `AbortTurn`,
 `FailTurn` and a real cancellation of the task pass through.
+
+What user code raises is logged once: by whoever catches it for good, through `log_failure`.
+`contained` notes on the error whose it is, so that a line written far away can still name the code.
 """
 
 from __future__ import annotations
@@ -20,14 +23,13 @@ from thinkwell.core.errors import AbortTurn, FailTurn, UserCodeError
 from thinkwell.core.tasks import is_cancelled
 from thinkwell.core.visits import visit
 
-log = logging.getLogger("thinkwell.user_code")
-
 T = TypeVar("T")
 MaybeAsync: TypeAlias = T | Awaitable[T]
 """What a method gives that may be `def` or `async def`: the value, or something to await for it."""
 
 log_fields: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default=MappingProxyType({}))
 """Agent and turn of the code that runs, for the log."""
+_RAISED_IN = "__thinkwell_code__"
 
 
 class contained:  # noqa: N801 - reads as a statement
@@ -47,7 +49,9 @@ class contained:  # noqa: N801 - reads as a statement
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if error is not None and not isinstance(error, Exception):
+        if isinstance(error, Exception):
+            blame(error, self._what)
+        elif error is not None:
             raise as_exception(error, self._what) from error
 
 
@@ -59,12 +63,42 @@ def as_exception(error: BaseException, what: str) -> Exception:
     # its own `except Exception` does not catch them.
     if isinstance(error, AbortTurn | FailTurn) or _is_ours(error):
         raise error
-    fields = {"action": "user_code", "code": what, **log_fields.get()}
-    # Logged here, once: whoever catches the made error shows its text and no traceback.
-    log.error("user code raised what is no Exception", exc_info=error, extra=fields)
     made = UserCodeError(what, error)
     made.__cause__ = error
+    blame(made, what)
     return made
+
+
+def blame(error: BaseException, what: str) -> None:
+    """Note on an error which code it came from; where several called one another, the outer."""
+    # On the error itself: it crosses layers that know nothing of hooks before somebody logs it.
+    vars(error)[_RAISED_IN] = what
+
+
+def raised_in(error: BaseException) -> str | None:
+    """Which user code an error came from, if it is known."""
+    return vars(error).get(_RAISED_IN)
+
+
+def log_failure(
+    log: logging.Logger,
+    what: str,
+    error: BaseException,
+    about: Mapping[str, str],
+    *,
+    level: int = logging.ERROR,
+) -> None:
+    """The one line about user code that failed: what, whose and in which turn, and a traceback.
+
+    Agent and turn are those of the code that runs, unless `about` says others.
+    """
+    facts = {**log_fields.get(), **about}
+    where = ", ".join(
+        f"{name} {facts[name]}" for name in ("agent", "turn", "job") if facts.get(name)
+    )
+    text = f"{what} failed" + (f" ({where})" if where else "")
+    raised = (error.__cause__ or error) if isinstance(error, UserCodeError) else error
+    log.log(level, "%s", text, exc_info=raised, extra={"action": "failed", **facts})
 
 
 def _is_ours(error: BaseException) -> bool:

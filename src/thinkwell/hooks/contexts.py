@@ -307,6 +307,8 @@ class ToolSuccessContext(HookContext, frozen=True, kw_only=True):
     tool: Tool
     scope: Scope | None
     result: Any
+    preliminary: bool = False
+    """Whether it is shown while the tool still runs: a value it yields or reports."""
 
 
 class ToolFailureContext(HookContext, frozen=True, kw_only=True):

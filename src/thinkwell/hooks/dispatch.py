@@ -1,13 +1,15 @@
 """Calling hooks: order, merging, and what a raise does (spec/02 §5.0.4–5.0.8).
 
 A raise affects exactly the scope of the hook: an observer's is isolated and reported as
-`hook:error`; an interceptor's goes to the caller, who fails the turn or the tool call. `AbortTurn`
-and `FailTurn` always end the turn. Under `strict_hooks` what an observer or a tool hook raises ends
+`hook:error`; an interceptor's goes to the caller, who fails the turn or the tool call. Either way
+it is logged once: here what is isolated, and by whoever ends the turn what ends it. `AbortTurn` and
+`FailTurn` always end the turn. Under `strict_hooks` what an observer or a tool hook raises ends
 it too (`HookFailedError`). The registry knows who; this file knows how; `answers.py` knows what.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from types import CoroutineType, MappingProxyType
@@ -19,7 +21,7 @@ from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError, UserCodeError
 from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, run_apart
-from thinkwell.core.user_code import as_exception, contained
+from thinkwell.core.user_code import as_exception, blame, contained, log_failure
 from thinkwell.core.visits import visit
 from thinkwell.hooks.answers import (
     SAME_STEP,
@@ -43,6 +45,7 @@ from thinkwell.hooks.contexts import (
     ToolSuccessContext,
     TurnContext,
 )
+from thinkwell.hooks.hiding import read_keys, withheld
 from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.hooks.reading import (
     as_classification,
@@ -58,6 +61,8 @@ from thinkwell.hooks.reading import (
 )
 from thinkwell.hooks.registry import Hook, HookRegistry
 from thinkwell.models.base import Model, ModelRequest
+
+log = logging.getLogger("thinkwell.hooks")
 
 Revalidate = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 Patch = Callable[[StepContext, StepConfig], StepContext]
@@ -100,12 +105,14 @@ class Hooks:
         registry: HookRegistry,
         bus: EventBus,
         *,
+        agent_id: str = "",
         strict: bool = False,
         limits: HookLimits | None = None,
     ) -> None:
         self.registry = registry
         self.strict = strict
         self._bus = bus
+        self._agent_id = agent_id
         self._limits = limits or HookLimits()
 
     # Observers
@@ -121,7 +128,7 @@ class Hooks:
                 if type(answer) is CoroutineType or (answer is not None and isawaitable(answer)):
                     await visit(hook.name, cast("Awaitable[Any]", answer), hook.timeout)
             except BaseException as error:  # noqa: BLE001 - an observer never breaks a turn
-                self._isolate(event, hook, as_exception(error, hook.name))
+                self._isolate(event, hook, as_exception(error, hook.name), context)
 
     async def observe_end(self, event: str, context: msgspec.Struct) -> None:
         """Tell observers of the end. Nothing they raise changes how the turn ended."""
@@ -132,9 +139,9 @@ class Hooks:
                     if answer is not None and isawaitable(answer):
                         await self._apart(hook, answer)
                 except (AbortTurn, FailTurn) as error:  # they come too late
-                    self.report(event, hook, error)
+                    self.report(event, hook.name, error, context)
                 except BaseException as error:  # noqa: BLE001 - the turn has ended
-                    self.report(event, hook, as_exception(error, hook.name))
+                    self.report(event, hook.name, as_exception(error, hook.name), context)
 
     # Interceptors of the turn and its steps
 
@@ -153,7 +160,9 @@ class Hooks:
         for hook in self.registry.hooks("before_turn"):
             if not hook.alive:
                 continue
-            answer = as_turn_config(await _call(hook, with_turn_config(context, merged)), hook)
+            given = await _call(hook, with_turn_config(context, merged))
+            with contained(hook.name):
+                answer = as_turn_config(given, hook)
             if resolve is not None and answer is not None and answer.model is not None:
                 answer = msgspec.structs.replace(answer, model=resolve(answer.model))
             if answer is not None:
@@ -172,7 +181,9 @@ class Hooks:
         for hook in self.registry.hooks("before_step"):
             if not hook.alive:
                 continue
-            answer = as_step_answer(await _call(hook, context), hook, context.request)
+            given = await _call(hook, context)
+            with contained(hook.name):
+                answer = as_step_answer(given, hook, context.request)
             said = step_answer_said(answer)
             if said:
                 decided(hook.name, said)
@@ -189,9 +200,11 @@ class Hooks:
         """Let every hook change the response, one after the other."""
         for hook in self.registry.hooks("on_response"):
             if hook.alive:
-                given = read_key(await _call(hook, context), "response", hook)
-                if given is not None:
-                    changed = as_response(given, hook, context.response)
+                answer = await _call(hook, context)
+                with contained(hook.name):
+                    given = read_key(answer, "response", hook)
+                    changed = as_response(given, hook, context.response) if given else None
+                if changed is not None:
                     context = msgspec.structs.replace(context, response=changed)
         return context.response
 
@@ -214,7 +227,9 @@ class Hooks:
                 input=read_only_copy(context.input),
                 original_input=read_only_copy(context.original_input),
             )
-            decision = as_decision(await self._tool_hook(hook, shown), hook)
+            given = await self._tool_hook(hook, shown)
+            with contained(hook.name):
+                decision = as_decision(given, hook)
             if decision is not None:
                 decided(hook.name, decision_said(decision))
             replaced = getattr(decision, "input", None)
@@ -230,10 +245,9 @@ class Hooks:
         """Let every hook change a result before anybody sees it."""
         for hook in self.registry.hooks("on_tool_result"):
             if hook.alive:
-                answer = await self._tool_hook(hook, context)
-                if isinstance(answer, Mapping) and "result" in answer:
-                    result = cast("Mapping[str, Any]", answer)["result"]
-                    context = msgspec.structs.replace(context, result=result)
+                said = await self._redactor(hook, context, ("result",))
+                if "result" in said:
+                    context = msgspec.structs.replace(context, result=said["result"])
         return context.result
 
     async def on_tool_error(self, context: ToolFailureContext) -> BaseException | Recovered:
@@ -242,18 +256,26 @@ class Hooks:
         for hook in self.registry.hooks("on_tool_error"):
             if not hook.alive:
                 continue
-            answer = await self._tool_hook(hook, context)
-            fields: Mapping[str, Any] = {}
-            if isinstance(answer, Mapping):
-                fields = cast("Mapping[str, Any]", answer)
-            if "result" in fields:
-                recovered = Recovered(fields["result"])
-            elif "error" in fields:
+            said = await self._redactor(hook, context, ("result", "error"))
+            if "result" in said:
+                recovered = Recovered(said["result"])
+            elif "error" in said:
                 recovered = None
-                error = fields["error"]
+                error = said["error"]
                 error = error if isinstance(error, BaseException) else RuntimeError(str(error))
                 context = msgspec.structs.replace(context, error=error)
         return recovered or context.error
+
+    async def _redactor(
+        self, hook: Hook, context: msgspec.Struct, keys: tuple[str, ...]
+    ) -> Mapping[str, Any]:
+        """What a hook that may hide something answers; raises `RedactionError` if it fails."""
+        try:
+            return read_keys(await _call(hook, context), keys, hook)
+        except Exception as error:  # noqa: BLE001 - told below, without what it says
+            told = withheld(hook, error)
+        # Here and not above, so that the new error has no link to the old one and its text.
+        raise HookFailedError(told) if self.strict else told
 
     async def _tool_hook(self, hook: Hook, context: msgspec.Struct) -> object:
         try:
@@ -302,9 +324,9 @@ class Hooks:
                 answer = hook.call(*arguments[hook.of_error])
             return await self._apart(hook, answer) if isawaitable(answer) else answer
         except (AbortTurn, FailTurn) as failure:  # they come too late
-            self.report(event, hook, failure)
+            self.report(event, hook.name, failure, context)
         except Exception as failure:  # noqa: BLE001 - the turn ends as it would have
-            self.report(event, hook, failure)
+            self.report(event, hook.name, failure, context)
         return None
 
     async def _apart(self, hook: Hook, answer: Awaitable[object]) -> object:
@@ -322,16 +344,36 @@ class Hooks:
             ignores = " and is left behind"
         raise TimeoutError(f"{hook.name} took longer than {limit:g} seconds{ignores}.")
 
-    def report(self, event: str, hook: Hook, error: BaseException) -> None:
-        """Say that a hook failed without failing the turn."""
+    def report(
+        self, event: str, hook: str, error: BaseException, context: msgspec.Struct | None = None
+    ) -> None:
+        """Say in the log and on the bus that a hook failed without failing the turn."""
+        self._tell(event, hook, error, context)
+        # One that comes too late is no defect, but nobody would see that it did nothing.
+        level = logging.WARNING if isinstance(error, AbortTurn | FailTurn) else logging.ERROR
+        about = {"hook": hook, "event": event, **self._whose(context)}
+        log_failure(log, f"the hook {hook}", error, about, level=level)
+
+    def _tell(
+        self, event: str, hook: str, error: BaseException, _context: msgspec.Struct | None
+    ) -> None:
         # Whoever watches the bus wants what was raised, not the coat we put around it.
         raised = error.__cause__ if isinstance(error, UserCodeError) else error
-        self._bus.emit("hook:error", event=event, hook=hook.name, error=raised)
+        self._bus.emit("hook:error", event=event, hook=hook, error=raised)
 
-    def _isolate(self, event: str, hook: Hook, error: BaseException) -> None:
-        self.report(event, hook, error)
-        if self.strict:
-            raise HookFailedError(error) from error
+    def _whose(self, context: msgspec.Struct | None) -> dict[str, str]:
+        facts = {"agent": self._agent_id, "turn": getattr(context, "request_id", "")}
+        return {name: value for name, value in facts.items() if value}
+
+    def _isolate(
+        self, event: str, hook: Hook, error: BaseException, context: msgspec.Struct
+    ) -> None:
+        if not self.strict:
+            self.report(event, hook.name, error, context)
+            return
+        self._tell(event, hook.name, error, context)  # the log hears of it when the turn fails
+        blame(error, hook.name)
+        raise HookFailedError(error) from error
 
 
 async def _call(hook: Hook, *arguments: object) -> object:

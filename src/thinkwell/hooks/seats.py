@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from thinkwell.core.errors import AgentDefinitionError, FeatureError, ToolDefinitionError
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import CLOSING, TaskOwner, run_apart
-from thinkwell.core.user_code import call_user, contained
+from thinkwell.core.user_code import call_user, contained, log_failure
 from thinkwell.hooks.brought import check_jobs, checked, listed, marks_of
 from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.feature import Feature, Kit, Unwoken, Without
@@ -316,7 +316,7 @@ class Seats:
                 with contained(f"{feature.name}.greet"):
                     frames += checked("greet", feature.greet(connection))
             except Exception as error:  # noqa: BLE001 - logged there
-                _report(feature, "greet", error)
+                self._report(feature, "greet", error)
         return frames
 
     async def close(self, within: float) -> None:
@@ -349,9 +349,18 @@ class Seats:
         try:
             await run_apart(work(), name=what, limit=limit, owner=self._tasks)
         except Exception as error:  # noqa: BLE001 - logged there
-            _report(feature, moment, error)
+            self._report(feature, moment, error)
             return False
         return True
+
+    def _report(self, feature: Feature, moment: str, error: Exception) -> None:
+        agent = self._agent
+        about = {
+            "agent": f"{agent.agent_class}/{agent.name}",
+            "feature": feature.name,
+            "hook": f"{feature.name}.{moment}",
+        }
+        log_failure(log, f"{moment} of the feature {feature.name!r}", error, about)
 
     def _overriding(self, method: str) -> list[Feature]:
         return [feature for feature in self._features if _overrides(feature, method)]
@@ -393,11 +402,6 @@ def _overrides(feature: Feature, method: str) -> bool:
 
 def _title(feature: Feature) -> str:
     return f"the feature {feature.name!r}"
-
-
-def _report(feature: Feature, moment: str, error: Exception) -> None:
-    about = {"action": moment, "feature": feature.name}
-    log.error("the feature %r failed in %s", feature.name, moment, exc_info=error, extra=about)
 
 
 @contextmanager

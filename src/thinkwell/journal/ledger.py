@@ -69,6 +69,12 @@ async def open_calls(
     return [row for row in found if json.canonical(row.input) == wanted]
 
 
+async def open_call(reader: Reader, agent_id: str, call_id: str) -> LedgerRow | None:
+    """The newest call with that id that has no outcome."""
+    row = await reader.fetch_one("open_call", {"agent": agent_id, "call_id": call_id})
+    return None if row is None else _row(row)
+
+
 async def close_call(
     tx: Transaction, agent_id: str, row: LedgerRow, *, output: Any, error: str | None, now: float
 ) -> None:

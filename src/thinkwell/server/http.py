@@ -27,6 +27,7 @@ from thinkwell.core.errors import (
 )
 from thinkwell.core.limits import payer_of
 from thinkwell.core.tasks import CutOffError
+from thinkwell.core.user_code import raised_in
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
 from thinkwell.server.asgi import AsgiCall, header_pairs, local_path
@@ -68,8 +69,10 @@ async def serve_http(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
     except StoreUnavailableError as error:
         log.warning("a request was refused: %s", error.reason, extra={"action": "refuse"})
         response = text_response(503, error.client_text(), RETRY_LATER)
-    except Exception:
-        log.exception("a request failed", extra={"path": call.scope["path"]})
+    except Exception as error:
+        code = raised_in(error) or "server"
+        about = {"path": call.scope["path"], "hook": code}
+        log.exception("a request failed in %s: %s", code, call.scope["path"], extra=about)
         response = text_response(500, "Internal Server Error")
     if edge.cors is not None and isinstance(match, AgentRoute):
         response.headers.update(edge.cors)

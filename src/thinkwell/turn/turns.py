@@ -44,8 +44,14 @@ from thinkwell.journal.turns import (
 from thinkwell.messages.chunks import Chunk
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.admission import Admission, TurnRequest, admit, is_inside_turn
-from thinkwell.turn.ask.answers import Answer, announce_answer, apply_answer, waits_for_outside
+from thinkwell.turn.ask.answers import (
+    Answer,
+    announce_answer,
+    apply_answer,
+    waits_for_outside,
+)
 from thinkwell.turn.ask.authority import on_behalf
+from thinkwell.turn.ask.checked_answer import check_answer
 from thinkwell.turn.ask.clear import erase_traces, next_generation
 from thinkwell.turn.ask.policy import Plan, Policy, plan_intake
 from thinkwell.turn.ask.run_options import Options
@@ -215,8 +221,11 @@ class Turns:
 
     async def answer(self, answer: Answer, *, origin: str | None = None) -> bool:
         """Apply a tool result or a decision from outside. False if nothing waited for it."""
+        checked = await check_answer(self.parts, self.running, answer)
+        if checked is None:
+            return False
         with self.line.entering():
-            return await run_to_the_end(self._answer(answer, origin))
+            return await run_to_the_end(self._answer(checked, origin))
 
     async def _answer(self, answer: Answer, origin: str | None) -> bool:
         answered = await apply_answer(self.parts, lambda: self.running, answer)

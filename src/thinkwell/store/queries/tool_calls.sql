@@ -27,6 +27,12 @@ SELECT * FROM tool_calls
 WHERE agent = :agent AND tool_name = :tool AND (settled_at IS NULL OR outcome = 'late')
 ORDER BY claimed_at, call_id;
 
+-- name: open_call
+-- The call with that id whose outcome is unknown.
+SELECT * FROM tool_calls
+WHERE agent = :agent AND call_id = :call_id AND settled_at IS NULL
+ORDER BY claimed_at DESC LIMIT 1;
+
 -- name: close_call
 -- Somebody knows what came of an open call.
 UPDATE tool_calls SET status = 'settled', outcome = :outcome, output = :output, error = :error,

@@ -60,6 +60,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     message_id: str | None = None
     """The one message it was allowed for; None: whichever has the call."""
+    given: tuple[Any, Any] = (UNSET, UNSET)
+    """Output and error of a result, one of them given."""
     by: Principal | None = None
     """Who answers."""
     by_client: bool = False
@@ -100,6 +102,18 @@ def result_answer(
         outcome="client",
         auto_continue=auto_continue,
         client_tools=None if client_tools is None else tuple(client_tools),
+        given=(plain, error),
+    )
+
+
+def no_turn(parts: Parts) -> TurnRecord:
+    """Stands for the turn of a message that was written without one."""
+    return TurnRecord(
+        agent_id=parts.owner.agent_id,
+        request_id="",
+        trigger="auto-continuation",
+        status="completed",
+        generation=0,
     )
 
 
@@ -157,11 +171,11 @@ def runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool
     name = tool_name(part)
     if turn is not None and part.get("toolCallId") in turn.past.ledger:
         return True
-    tool = _tool_of(parts, name, turn)
+    tool = tool_of(parts, name, turn)
     return tool is not None and not tool.is_client
 
 
-def _tool_of(parts: Parts, name: str, turn: RunningTurn | None) -> Tool | None:
+def tool_of(parts: Parts, name: str, turn: RunningTurn | None) -> Tool | None:
     """The tool of that name, as far as it is known outside an attempt."""
     found = parts.scopes.find_tool(name)
     tool = None if turn is None else turn.settings.tools.get(name)
@@ -254,13 +268,7 @@ async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> N
     part, growing = answered.part, answered.growing
     if part is None or answer.outcome == "executed":
         return
-    turn = answered.turn or TurnRecord(  # the message was written without one
-        agent_id=parts.owner.agent_id,
-        request_id="",
-        trigger="auto-continuation",
-        status="completed",
-        generation=0,
-    )
+    turn = answered.turn or no_turn(parts)
     error = part.get("errorText")
     denied = part.get("state") == "output-denied"
     failure = error or ("The call was not allowed." if denied else None)
@@ -272,7 +280,7 @@ async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> N
         original_input=part.get("input"),
         step_number=_step_of(answered, answer.tool_call_id),
         messages=(),
-        tool=_tool_of(parts, tool_name(part), growing),
+        tool=tool_of(parts, tool_name(part), growing),
         outcome=answer.outcome,
         output=part.get("output"),
         error=None if failure is None else RuntimeError(failure),

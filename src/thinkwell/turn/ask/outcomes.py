@@ -7,8 +7,12 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from thinkwell.core import json
-from thinkwell.journal.ledger import resolve_call
+from thinkwell.core.errors import ToolError
+from thinkwell.hooks.contexts import CallInfo
+from thinkwell.journal.ledger import open_call, resolve_call
+from thinkwell.journal.turns import find_turn
 from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.redaction import check_beside, facts_beside
 
 
 async def resolve_outcome(
@@ -20,13 +24,26 @@ async def resolve_outcome(
             "Give exactly one of output= and error=: `resolve_tool_outcome(call_id, "
             "output=...)` if it took effect, else `error=...`."
         )
-    value = None if output is UNSET else json.to_jsonable(output)
-    text = None if error is UNSET else str(error)
+    agent_id = parts.owner.agent_id
+    row = await open_call(parts.store, agent_id, tool_call_id)
+    turn = None if row is None else await find_turn(parts.store, agent_id, row.turn)
+    if row is None or turn is None:
+        return False
+    # The ledger replays what it holds, so the hooks look at it before it is written there.
+    call = CallInfo(id=tool_call_id, name=row.tool_name, arguments=row.input)
+    tool = parts.own_tools.get(row.tool_name) or parts.offers.find_tool(row.tool_name)
+    checked = await check_beside(
+        parts,
+        facts_beside(parts, turn, call, tool),
+        output=None if output is UNSET else json.to_jsonable(output),
+        error=None if error is UNSET else ToolError(str(error)),
+    )
+    value, text = checked.output, checked.text(exposed=parts.agent.expose_errors)
     return await parts.commits.run(
         parts.owner,
         lambda tx: resolve_call(
             tx,
-            parts.owner.agent_id,
+            agent_id,
             tool_call_id,
             output=value,
             error=text,

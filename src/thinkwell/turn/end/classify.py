@@ -1,10 +1,19 @@
-"""Asking `classify_chat_error` what kind of error this is (spec/02 §5.15, DESIGN §8.6)."""
+"""What kind of error ended a turn: `classify_chat_error` is asked (spec/02 §5.15, DESIGN §8.6), and
+the log is told.
+"""
 
 from __future__ import annotations
 
+import logging
+
+from thinkwell.core.errors import EmptyPromptError
+from thinkwell.core.user_code import raised_in
 from thinkwell.hooks.contexts import ChatErrorContext, Classification, Stage
+from thinkwell.turn.end.ending import Failed
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import has_content
+
+log = logging.getLogger("thinkwell.turn")
 
 
 def error_context(
@@ -28,3 +37,15 @@ async def classify(turn: RunningTurn, stage: Stage, error: Exception) -> Classif
         return None
     context = error_context(turn, stage, error, None)
     return await turn.parts.hooks.classify_chat_error(error, context)
+
+
+def log_failed(turn: RunningTurn, ending: Failed) -> None:
+    """Whatever clients read: whoever runs the server sees what was raised, and in which code."""
+    code = raised_in(ending.error)
+    place = f"stage {ending.stage}" if code is None else f"stage {ending.stage}, {code}"
+    # Nothing to answer is what a client sent, no defect: it must not fill the log.
+    trace = None if isinstance(ending.error, EmptyPromptError) else ending.error
+    agent, request = turn.record.agent_id, turn.record.request_id
+    about = {"action": f"turn:{ending.stage}", "agent": agent, "turn": request, "hook": code}
+    text = "a turn failed in %s (agent %s, turn %s)"
+    log.error(text, place, agent, request, exc_info=trace, extra=about)

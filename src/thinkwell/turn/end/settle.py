@@ -15,7 +15,6 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import (
-    EmptyPromptError,
     OwnershipLostError,
     SessionError,
     StoreError,
@@ -32,7 +31,7 @@ from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.opening import start_continuation
-from thinkwell.turn.end.classify import classify, error_context
+from thinkwell.turn.end.classify import classify, error_context, log_failed
 from thinkwell.turn.end.end_turn import SAFE_ERROR, announce_end, end_turn
 from thinkwell.turn.end.ending import (
     SET_ASIDE,
@@ -131,13 +130,11 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
         classification=classification,
         error=decided,
     )
+    log_failed(turn, ending)
     error = decided if isinstance(decided, Exception) else TurnError(decided)
     replaced = decided is not ending.error
     if replaced or parts.agent.expose_errors or ending.stage == "recovery":
         return error, json.error_text(error)
-    # Nothing to answer is what a client sent, no defect: it must not fill the log.
-    trace = None if isinstance(ending.error, EmptyPromptError) else ending.error
-    log.error("a turn failed", exc_info=trace, extra={"action": f"turn:{ending.stage}"})
     return error, SAFE_ERROR
 
 

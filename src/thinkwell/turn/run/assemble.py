@@ -324,5 +324,6 @@ async def _rewritten(
         output=content.value,
     )
     if made.error is not None:
-        turn.parts.bus.emit("hook:error", event="to_model_output", hook=tool.name, error=made.error)
+        hook = f"to_model_output of {tool.name!r}"
+        turn.parts.hooks.report("to_model_output", hook, made.error)
     return msgspec.structs.replace(content, kind=made.kind, value=made.value)

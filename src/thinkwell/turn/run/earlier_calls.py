@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
+
 from thinkwell.core.user_code import call_user
 from thinkwell.journal.ledger import LATE, LedgerRow, close_call, open_calls
 from thinkwell.tools.reconcile import Done, EarlierCall, NotDone
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.run.pending_call import PendingCall
+from thinkwell.turn.run.redaction import check_settled
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.tool_policy import Ready, Settled, unknown_outcome
 
@@ -32,8 +35,12 @@ async def earlier_outcome(turn: RunningTurn, call: PendingCall, ready: Ready) ->
             continue  # a call beside this one: the model wants both
         match await _what_came_of(turn, tool, row):
             case Done(output=output):
-                await _close(turn, row, output=output, error=None)
-                return Settled(outcome="executed", input=ready.input, tool=tool, output=output)
+                settled = Settled(outcome="executed", input=ready.input, tool=tool, output=output)
+                if row.outcome == LATE:  # the hooks have seen it before it was written there
+                    settled = msgspec.structs.replace(settled, checked=True)
+                settled = await check_settled(turn, call, settled)
+                await _close(turn, row, output=settled.output, error=settled.error_text)
+                return settled
             case NotDone():
                 if not (here and row.call_id == call.call_id):  # its own claim is taken over
                     await _close(turn, row, output=None, error=NOT_DONE)

@@ -31,8 +31,12 @@ log = logging.getLogger("thinkwell.turn")
 
 MOST_NOTED = 16 * 1024 * 1024
 """Characters of events in one turn: its journal must fit into a row when it ends."""
-_ELSEWHERE = frozenset({"system", "messages", "tools", "output", "runtime_context", "headers"})
-"""Fields of a hook's answer that are in the request, or are no data: only their names are kept."""
+_ELSEWHERE = frozenset(
+    {"system", "messages", "tools", "output", "runtime_context", "headers", "error", "reason"}
+)
+"""Fields of a hook's answer that are in the request or the result, or are no data: only their names
+are kept. What becomes a result is not repeated here, because later hooks may hide it.
+"""
 
 
 def path_of(window: Sequence[StoredMessage], older: int) -> StoredPath:

@@ -116,6 +116,7 @@ async def read_call(turn: RunningTurn, step: Step, event: ToolCall) -> PendingCa
     try:
         mended = await repair_call(repair, context)
     except ToolError as error:
+        turn.parts.hooks.report("repair_tool_call", "repair_tool_call", error)
         return msgspec.structs.replace(call, problem=error)
     if mended is None:
         return call

@@ -10,23 +10,12 @@ calls have a result, and which began and may or may not be repeated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from thinkwell.core import json
-from thinkwell.core.errors import (
-    ToolError,
-    ToolOutputError,
-)
+from thinkwell.core.errors import ToolError
 from thinkwell.core.tasks import run_together
-from thinkwell.hooks.contexts import (
-    CallInfo,
-    ToolFailureContext,
-    ToolSuccessContext,
-    call_ended,
-)
-from thinkwell.hooks.dispatch import HookFailedError, Recovered
+from thinkwell.hooks.contexts import call_ended
 from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.budget import tool_place
 from thinkwell.journal.crash_points import crash_here
@@ -40,9 +29,10 @@ from thinkwell.models.base import FinishReason, ModelRequest
 from thinkwell.store.base import Transaction
 from thinkwell.turn.run.assemble import read_history
 from thinkwell.turn.run.call_chunks import input_error
-from thinkwell.turn.run.journal_events import note_decision, note_result
+from thinkwell.turn.run.journal_events import note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
+from thinkwell.turn.run.redaction import check_settled, log_tool_failure
 from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.spans import UNTRACED, tool_span
 from thinkwell.turn.run.step import Prompt, Step, step_tools
@@ -55,8 +45,6 @@ from thinkwell.turn.run.tool_policy import (
     prepare,
 )
 from thinkwell.turn.run.tool_run import execute
-
-WITHHELD = "The result was withheld, because a check of it failed."
 
 
 async def run_tool_calls(
@@ -98,10 +86,14 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
         if prepared.chunk is not None:
             await turn.emit(prepared.chunk)
         return
+    ran = isinstance(prepared, Ready)
     if isinstance(prepared, Ready):
-        prepared = kept_inside(turn, call, await execute(turn, step, call, prepared))
+        prepared = kept_inside(turn, await execute(turn, step, call, prepared))
     took = (turn.parts.clock.monotonic() - began) * 1000
-    await _settle(turn, step, call, msgspec.structs.replace(prepared, duration_ms=took))
+    settled = await check_settled(turn, call, prepared)
+    if ran and prepared.error is not None:
+        log_tool_failure(call, prepared.error, settled.error, stopped=prepared.outcome == "aborted")
+    await _settle(turn, step, call, msgspec.structs.replace(settled, duration_ms=took))
 
 
 async def _keep_approvers(turn: RunningTurn, step: Step, call: PendingCall) -> None:
@@ -127,8 +119,8 @@ async def _refuse(turn: RunningTurn, step: Step, call: PendingCall, reason: str)
 
 
 async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
-    """Redact, tell `after_tool_call`, commit ledger row and output together; then clients hear."""
-    settled = await _redact(turn, step, call, settled)
+    """Check, tell `after_tool_call`, commit ledger row and output together; then clients hear."""
+    settled = await check_settled(turn, call, settled)
     await _call_after(turn, step, call, settled)
     chunk = _result_chunk(call, settled)
     if not call.told:
@@ -158,42 +150,6 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
     await turn.parts.commits.insist(turn.parts.owner, store)
     if call.approved and not turn.lost:
         turn.handle.tell(Updated(turn.reply.fold.message))
-
-
-async def _redact(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> Settled:
-    """`on_tool_result` and `on_tool_error`, before anybody sees it. One that fails withholds it."""
-    hooks = turn.parts.hooks
-    fields: dict[str, Any] = {
-        **turn.hook_fields(),
-        "call": CallInfo(id=call.call_id, name=call.tool_name, arguments=settled.input),
-        "original_input": model_input(call),
-        "tool": settled.tool,
-        "scope": find_tool(turn, step, call.tool_name)[1],
-    }
-    try:
-        if settled.error is not None:
-            if not hooks.registry.hooks("on_tool_error"):
-                return settled
-            answer = await hooks.on_tool_error(ToolFailureContext(**fields, error=settled.error))
-            if isinstance(answer, Recovered):
-                output = _json(answer.result)
-                note_decision(turn, "on_tool_error", "", {"result": True}, call_id=call.call_id)
-                return msgspec.structs.replace(settled, error=None, text=None, output=output)
-            text = settled.text if answer is settled.error else None
-            return msgspec.structs.replace(settled, error=answer, text=text)
-        if not hooks.registry.hooks("on_tool_result"):
-            return settled
-        result = await hooks.on_tool_result(ToolSuccessContext(**fields, result=settled.output))
-        if result is not settled.output:  # that it was changed, not what it was: it may be a secret
-            note_decision(turn, "on_tool_result", "", {"result": True}, call_id=call.call_id)
-        return msgspec.structs.replace(settled, output=_json(result))
-    except HookFailedError:
-        raise
-    except Exception as error:  # noqa: BLE001 - fail closed: the raw value reaches nobody
-        text = None if turn.parts.agent.expose_errors else WITHHELD
-        return msgspec.structs.replace(
-            settled, outcome="errored", output=None, error=error, text=text
-        )
 
 
 async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
@@ -234,13 +190,6 @@ def _result_chunk(call: PendingCall, settled: Settled) -> Chunk:
     if call.problem is not None:
         return input_error(call, settled.error_text)
     return tool_error(call.call_id, settled.error_text)
-
-
-def _json(value: Any) -> Any:
-    try:
-        return json.to_jsonable(value)
-    except ValueError as error:
-        raise ToolOutputError(f"A hook gave a result that JSON cannot hold: {error}") from error
 
 
 async def run_approved_calls(turn: RunningTurn, prompt: Prompt) -> Prompt:

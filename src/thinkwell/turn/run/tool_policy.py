@@ -24,6 +24,7 @@ from thinkwell.core.errors import (
     UnknownToolError,
 )
 from thinkwell.core.ids import new_id
+from thinkwell.core.user_code import log_failure, raised_in
 from thinkwell.hooks.answers import Allow, Block, Fail, Substitute, ToolDecision
 from thinkwell.hooks.contexts import ToolCallContext, ToolOutcome
 from thinkwell.hooks.dispatch import HookFailedError
@@ -74,6 +75,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: float = 0.0
     open: bool = False
     """Nobody knows yet what came of it: its row in the ledger stays open."""
+    checked: bool = False
+    """Whether the hooks that may hide something have seen it."""
 
     @property
     def error_text(self) -> str | None:
@@ -127,7 +130,15 @@ def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | Non
         outcome = cast("ToolOutcome", row.outcome or "executed")
         if row.outcome == "late":  # it ended after it was left behind, before a crash
             outcome = "executed" if error is None else "errored"
-        return Settled(outcome=outcome, input=row.input, tool=tool, output=row.output, error=error)
+        # The ledger holds what the hooks left of it; they have seen it once.
+        return Settled(
+            outcome=outcome,
+            input=row.input,
+            tool=tool,
+            output=row.output,
+            error=error,
+            checked=True,
+        )
     if tool.effect in REPEATABLE or tool.reconcile is not None:
         return None  # it is asked before the tool runs
     return unknown_outcome(tool, call.input)
@@ -214,17 +225,11 @@ def _substituted(tool: Tool, call_input: dict[str, Any], output: Any) -> Settled
     return Settled(outcome="substituted", input=call_input, tool=tool, output=plain)
 
 
-def kept_inside(turn: RunningTurn, call: PendingCall, settled: Settled) -> Settled:
-    """What a tool raised is logged; model and clients read it only if it was meant for them."""
+def kept_inside(turn: RunningTurn, settled: Settled) -> Settled:
+    """Model and clients read what a tool raised only if it was meant for them."""
     error = settled.error
     if error is None or isinstance(error, ToolError):
         return settled
-    facts = {
-        "agent": turn.record.agent_id,
-        "turn": turn.record.request_id,
-        "tool": call.tool_name,
-    }
-    log.error("the tool %s failed", call.tool_name, exc_info=error, extra=facts)
     if turn.parts.agent.expose_errors or settled.text is not None:
         return settled
     return msgspec.structs.replace(settled, text=TOOL_FAILED)
@@ -233,5 +238,7 @@ def kept_inside(turn: RunningTurn, call: PendingCall, settled: Settled) -> Settl
 def _policy_error(
     turn: RunningTurn, call: PendingCall, tool: Tool | None, error: Exception
 ) -> Settled:
+    code = raised_in(error) or "before_tool_call"
+    log_failure(log, code, error, {"hook": code, "tool": call.tool_name})
     text = None if turn.parts.agent.expose_errors else POLICY_ERROR
     return Settled(outcome="errored", input=call.input, tool=tool, error=error, text=text)

@@ -36,10 +36,16 @@ from thinkwell.store.base import Transaction
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.execute import run_tool
 from thinkwell.tools.tool import Execute, Tool
-from thinkwell.tools.truncation import limit_output
 from thinkwell.turn.run.earlier_calls import earlier_outcome
 from thinkwell.turn.run.journal_events import note_claim
 from thinkwell.turn.run.pending_call import PendingCall, introduction
+from thinkwell.turn.run.redaction import (
+    check_beside,
+    check_output,
+    facts_of_call,
+    limited,
+    log_tool_failure,
+)
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.tool_context import tool_context
@@ -51,7 +57,7 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
     parts, tool = turn.parts, ready.tool
     if turn.signal.aborted:
         error = ToolError(f"Stopped before it ran: {turn.signal.reason}")
-        return Settled(outcome="aborted", input=ready.input, tool=tool, error=error)
+        return Settled(outcome="aborted", input=ready.input, tool=ready.tool, error=error)
     if tool.effect not in REPEATABLE:
         known = await earlier_outcome(turn, call, ready)
         if known is not None:
@@ -88,7 +94,7 @@ async def _claim(tx: Transaction, turn: RunningTurn, claim: Claim) -> None:
 async def _run(
     turn: RunningTurn, step: Step, call: PendingCall, ready: Ready, *, key: str
 ) -> Settled:
-    work = _Work(turn, call, ready.tool)
+    work = _Work(turn, call, ready)
     tool = replace(_limited(turn, ready.tool), execute=work.handler)
     running = run_tool(
         tool,
@@ -103,37 +109,38 @@ async def _run(
         raise
     except ToolLeftBehindError as error:
         outcome = "aborted" if turn.signal.aborted else "errored"
-        return Settled(outcome=outcome, input=ready.input, tool=tool, error=error, open=True)
+        return Settled(outcome=outcome, input=ready.input, tool=ready.tool, error=error, open=True)
     except AbortTurn as stop:
         if not turn.signal.aborted:
             raise  # the tool itself ends the turn
         return Settled(
             outcome="aborted",
             input=ready.input,
-            tool=tool,
+            tool=ready.tool,
             error=work.stopped(stop.reason),
             open=work.in_doubt,
         )
     except ToolTimeoutError as error:
         late = ToolTimeoutError(tool.name, error.seconds, in_doubt=work.in_doubt)
         return Settled(
-            outcome="errored", input=ready.input, tool=tool, error=late, open=work.in_doubt
+            outcome="errored", input=ready.input, tool=ready.tool, error=late, open=work.in_doubt
         )
     except Exception as error:  # noqa: BLE001 - what a tool raises goes to the model
         outcome = "aborted" if turn.signal.aborted else "errored"
-        return Settled(outcome=outcome, input=ready.input, tool=tool, error=error)
-    output = limit_output(output, turn.parts.agent.max_tool_output_chars)
-    return Settled(outcome="executed", input=ready.input, tool=tool, output=output)
+        return Settled(outcome=outcome, input=ready.input, tool=ready.tool, error=error)
+    return Settled(outcome="executed", input=ready.input, tool=ready.tool, output=output)
 
 
 class _Work:
     """One tool at work, and what comes of it when the turn no longer waits."""
 
-    def __init__(self, turn: RunningTurn, call: PendingCall, tool: Tool) -> None:
+    def __init__(self, turn: RunningTurn, call: PendingCall, ready: Ready) -> None:
         self._turn = turn
         self._call = call
-        self._tool = tool
+        self._tool = tool = ready.tool
         self._tool_name = tool.name
+        self._given = Settled(outcome="executed", input=ready.input, tool=tool)
+        """The call as hooks are told of it; what came of it is still to come."""
         self._begun = False
         self._left = False
 
@@ -165,9 +172,18 @@ class _Work:
         """What the tool shows before it ends; its call may have ended without it."""
         if self._left:
             return
-        for chunk in introduction(self._turn, self._call):
-            await self._turn.emit(chunk)
-        await self._turn.emit(tool_output(self._call.call_id, value, preliminary=True))
+        turn, call = self._turn, self._call
+        checked = await check_output(turn.parts, self._facts, value, preliminary=True)
+        # One value that is withheld fails nothing: the tool may be half-way through what it does.
+        if checked.withheld or self._left:
+            return
+        for chunk in introduction(turn, call):
+            await turn.emit(chunk)
+        await turn.emit(tool_output(call.call_id, checked.output, preliminary=True))
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        return facts_of_call(self._turn, self._call, self._given)
 
     async def attend(self, running: Coroutine[Any, Any, Any], limit: float | None) -> Any:
         """Wait for the tool. A stop or its limit cancels it, then it is left behind."""
@@ -211,9 +227,11 @@ class _Work:
     async def _record(self, task: asyncio.Task[Any]) -> None:
         """The ledger learns what came of it; the stored reply stays as it is."""
         parts, error = self._turn.parts, task.exception()
-        output = None
-        if error is None:
-            output = limit_output(task.result(), parts.agent.max_tool_output_chars)
+        result = None if error is not None else task.result()
+        checked = await check_beside(parts, self._facts, output=result, error=error)
+        if error is not None:
+            log_tool_failure(self._call, error, checked.error)
+        output, error = limited(parts, checked.output), checked.error
         text = None if error is None else json.error_text(error)
         await parts.commits.insist(
             parts.owner,

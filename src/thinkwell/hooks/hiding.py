@@ -1,0 +1,53 @@
+"""Answers of the hooks that may hide a value, `on_tool_result` and `on_tool_error` (spec/02 §13.3).
+
+Nothing of the value may be told by the way they fail: neither what they returned nor what they said
+when they raised is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from thinkwell.core.errors import RedactionError
+from thinkwell.core.user_code import blame
+from thinkwell.hooks.registry import Hook
+
+_MISTAKEN = ("output", "result", "error", "value", "content", "text", "data", "response")
+
+
+class WrongAnswerError(TypeError):
+    """A hook returned what its event does not take. Says what to return, never what was."""
+
+
+def read_keys(answer: object, keys: tuple[str, ...], hook: Hook) -> Mapping[str, Any]:
+    """The answer of a hook that may change a result or hide it: exactly one of `keys`, or None."""
+    if answer is None:
+        return {}
+    kind = type(answer).__name__
+    given: Mapping[str, Any] = {}
+    if isinstance(answer, Mapping):
+        given = cast("Mapping[str, Any]", answer)
+    if len(given) == 1 and next(iter(given)) in keys:
+        return given
+    # The answer itself must not be shown, nor its keys unless they are common mistakes: it may
+    # hold the raw value.
+    names = ", ".join(repr(name) for name in _MISTAKEN if name in given)
+    shape = f"a {kind}" + (f" with {names}" if names else "")
+    forms = " or ".join(f'{{"{key}": ...}}' for key in keys)
+    raise WrongAnswerError(
+        f"{hook.name} returned {shape}; return {forms} to change it, or None to leave it."
+    )
+
+
+def withheld(hook: Hook, error: Exception) -> RedactionError:
+    """What is told of a hook that could not hide something: its type and its lines."""
+    text = (
+        str(error)
+        if isinstance(error, WrongAnswerError)
+        else f"{hook.name} raised {type(error).__name__}; its text is withheld, because it may "
+        "quote what the hook was to hide."
+    )
+    told = RedactionError(hook.name, text).with_traceback(error.__traceback__)
+    blame(told, hook.name)
+    return told
