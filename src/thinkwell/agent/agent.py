@@ -7,7 +7,7 @@ be `def` or `async def`; one that is not overridden is not called.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from thinkwell.agent.connection import Connection, caller_of
 from thinkwell.agent.definition import (
@@ -27,11 +27,20 @@ from thinkwell.journal.storage import Storage
 from thinkwell.wire.http import HttpRequest
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
     from thinkwell.agent.connections import Connections
 
+    # `Think` without brackets is `Think[Any]`; Python itself knows defaults from 3.13 on.
+    StateT = TypeVar("StateT", default=Any)
+else:
+    from typing import TypeVar
 
-class Agent:
-    """Base of every agent. Subclass `Think` for chat."""
+    StateT = TypeVar("StateT")
+
+
+class Agent(Generic[StateT]):
+    """Base of every agent. Subclass `Think` for chat. `Agent[State]` says what its state is."""
 
     initial_state: ClassVar[Any] = None
     """State of an agent that has none yet; None means no state at all."""
@@ -89,25 +98,25 @@ class Agent:
     # State
 
     @property
-    def state(self) -> Any:
+    def state(self) -> StateT:
         """The state clients see. Change it with `await self.set_state(...)`."""
-        return self._state.value
+        return self._state.read()
 
-    async def set_state(self, state: Any) -> None:
+    async def set_state(self, state: StateT) -> None:
         """Store a new state, then show it to every connected client.
 
-        Raises what `validate_state_change` raises, and `ReadonlyError` while it serves somebody
-        who may only look.
+        Raises what `validate_state_change` raises, `ReadonlyError` while it serves somebody who may
+        only look, and `ValueError` for what is no `State` of a `Think[State]`.
         """
         await self._state.set(state)
 
-    def validate_state_change(self, state: Any, source: Source, /) -> MaybeAsync[None]:
+    def validate_state_change(self, state: StateT, source: Source, /) -> MaybeAsync[None]:
         """A state is about to be stored; `source` is the connection, or `"server"`.
 
         Raise to refuse it.
         """
 
-    def on_state_changed(self, state: Any, source: Source, /) -> MaybeAsync[None]:
+    def on_state_changed(self, state: StateT, source: Source, /) -> MaybeAsync[None]:
         """A new state is stored and shown. What this raises changes nothing."""
 
     # Who may

@@ -138,7 +138,7 @@ class Connections:
         self._watchers.remove(watcher)
         self._open.pop(watcher, None)
 
-    def show_state(self, value: Any, source: Source) -> None:
+    def show_state(self, value: Any, typed: Any, source: Source) -> None:
         """Everybody who wants to know sees the new state, then the agent is told (§4.1)."""
         connection = None if source == "server" else source
         # By identity: the client may have come back under the same id, and was told the old state.
@@ -146,7 +146,7 @@ class Connections:
             encode.state(value),
             where=lambda w: w.protocol and (connection is None or self._open.get(w) != connection),
         )
-        self.call_hook_soon("on_state_changed", value, source, connection=connection)
+        self.call_hook_soon("on_state_changed", typed, source, connection=connection)
 
     def broadcast(self, message: Any, without: Collection[str]) -> None:
         """A message of the app's own to all, except some by id."""

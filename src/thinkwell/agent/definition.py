@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from thinkwell.agent.rpc import rpc_methods
+from thinkwell.agent.state import shape_of
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.core.spelling import did_you_mean
 from thinkwell.hooks import values
@@ -102,6 +103,7 @@ def check_class(cls: type, own_names: Collection[str] = ()) -> None:
             f"{cls.__name__} defines __init__, but agents are woken by the host and take no "
             "arguments. Set things up in `async def on_start(self)` instead."
         )
+    shape_of(cls)  # raises for a type in quotes
     for alias in ALIASES.keys() & vars(cls).keys():
         raise AgentDefinitionError(
             f"{cls.__name__}.{alias} would never be called: as a method the moment is named "

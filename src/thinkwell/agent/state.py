@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ForwardRef, Literal, Protocol, TypeAlias, TypeVar, get_args, get_origin
 
 from thinkwell.agent.connection import Connection
 from thinkwell.core import json
-from thinkwell.core.errors import ReadonlyError
+from thinkwell.core.errors import AgentDefinitionError, ReadonlyError
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.core.user_code import call_user
 from thinkwell.store.base import Commit, Transaction
+from thinkwell.tools.typed import read_as
 from thinkwell.turn.ask.authority import asking_for
 
 log = logging.getLogger("thinkwell.agent")
 
 Source: TypeAlias = "Connection | Literal['server']"
 """Who changed the state."""
+Show: TypeAlias = Callable[[Any, Any, Source], None]
+"""Shows a new state: as JSON to the clients, and as its type to the agent."""
 
 
 class StateOwner(Protocol):
@@ -29,6 +32,23 @@ class StateOwner(Protocol):
     def validate_state_change(self, state: Any, source: Source, /) -> Any:
         """Raises to refuse; may be async."""
         ...
+
+
+def shape_of(cls: type) -> Any:
+    """`State` of a class that is a `Think[State]`; None if its state may be anything."""
+    bases = [base for owner in cls.__mro__ for base in vars(owner).get("__orig_bases__", ())]
+    for base in bases:
+        shape = next(iter(get_args(base)), None)
+        # A type variable belongs to a base class that leaves the type to those that derive from it.
+        if not hasattr(get_origin(base), "initial_state") or isinstance(shape, TypeVar):
+            continue
+        if isinstance(shape, ForwardRef):
+            raise AgentDefinitionError(
+                f"{cls.__name__} names the type of its state in quotes: {shape.__forward_arg__!r}. "
+                f"Write the type itself, and define it above {cls.__name__}."
+            )
+        return None if shape is Any else shape
+    return None
 
 
 class StateBox:
@@ -40,8 +60,9 @@ class StateBox:
         owner: StateOwner,
         *,
         commit: Commit,
-        show: Callable[[Any, Source], None],
+        show: Show,
     ) -> None:
+        self._shape = shape_of(type(owner))
         self._agent_id = agent_id
         self._owner = owner
         self._commit = commit
@@ -58,6 +79,16 @@ class StateBox:
         """A copy: changing it changes nothing."""
         return None if self._text is None else json.loads(self._text)
 
+    def read(self) -> Any:
+        """The state as the agent's own code sees it: of the type that its class names, if any.
+
+        Raises `ValueError` if it does not fit, because it was stored by another version.
+        """
+        return self._typed(self.value)
+
+    def _typed(self, value: Any) -> Any:
+        return value if self._shape is None else read_as(self._shape, value, "The state")
+
     async def load(self, stored: str | None, initial: Any, *, store: bool = True) -> None:
         """Take what is stored; a broken state or none at all gives way to the initial one.
 
@@ -73,6 +104,7 @@ class StateBox:
                 return
         if initial is not None:
             text = json.encode(initial)
+            self._typed(json.loads(text))  # a wrong one is told now, not to whoever reads it first
             if store:
                 await self._store(text)
             self._text = text
@@ -85,12 +117,12 @@ class StateBox:
         plain = json.to_jsonable(value)
         text = json.dumps(plain)
         judge = self._owner.validate_state_change
-        await call_user("validate_state_change", judge, json.loads(text), source)
+        await call_user("validate_state_change", judge, self._typed(json.loads(text)), source)
         await run_to_the_end(self._store_and_show(text, plain, source))
 
     async def _store_and_show(self, text: str, plain: Any, source: Source) -> None:
         await self._store(text)
-        self._show(plain, source)
+        self._show(plain, self._typed(plain), source)
 
     async def _store(self, text: str) -> None:
         async def write(tx: Transaction) -> None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeVar, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 
-from thinkwell.agent.agent import Agent
+from thinkwell.agent.agent import Agent, StateT
 from thinkwell.agent.entry import RunOptions, run
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.parity import Parity
@@ -56,7 +56,7 @@ DEFAULT_PROMPT = (
 )
 
 
-class Think(Parity, Lifecycle, Registration, Agent):
+class Think(Parity, Lifecycle, Registration, Agent[StateT]):
     """A chat agent whose turns are durable. Name a `model`; everything else has a default."""
 
     model: ClassVar[Any] = None

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.instance import Instance
@@ -450,7 +450,7 @@ def _by_name(agents: Sequence[type]) -> dict[str, type[Agent]]:
             raise ConfigurationError(
                 f"{cls.__name__} is no agent class. Write `class {cls.__name__}(Think): ...`."
             )
-        other = classes.setdefault(cls.agent_class, cls)
+        other = classes.setdefault(cls.agent_class, cast("type[Agent]", cls))
         if other is not cls:
             raise ConfigurationError(
                 f"{other.__name__} and {cls.__name__} are both named {cls.agent_class!r}. "
