@@ -52,6 +52,8 @@ async def run_to_the_end(work: Coroutine[Any, Any, T]) -> T:
 
 async def wait_to_the_end(outcome: asyncio.Future[T]) -> T:
     """The same for what runs already."""
+    if outcome.done():
+        return outcome.result()
     try:
         return await asyncio.shield(outcome)
     except asyncio.CancelledError:
@@ -61,6 +63,30 @@ async def wait_to_the_end(outcome: asyncio.Future[T]) -> T:
         if not outcome.cancelled():
             outcome.exception()  # seen: the caller hears of the cancellation instead
         raise
+
+
+def begin(work: Coroutine[Any, Any, T], context: Context) -> asyncio.Future[T]:
+    """Run `work` here and now; a task is made only if it has to wait, and only for the rest.
+
+    Not for code of the app, which may ask for the current task: until `work` has to wait, that is
+    the caller's.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        waits_for = context.run(work.send, None)
+    except StopIteration as end:
+        done: asyncio.Future[T] = loop.create_future()
+        done.set_result(end.value)
+        return done
+    except Exception as error:  # noqa: BLE001 - whoever waits for it hears of it
+        done = loop.create_future()
+        done.set_exception(error)
+        return done
+    return loop.create_task(_rest(work, waits_for), context=context)
+
+
+async def _rest(work: Coroutine[Any, Any, T], waits_for: Any) -> T:
+    return await _go_on(work, waits_for)
 
 
 @coroutine

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple, TypeVar
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import StoreError, StoreUnavailableError
-from thinkwell.core.tasks import TaskOwner, wait_to_the_end
+from thinkwell.core.tasks import TaskOwner, begin, wait_to_the_end
 from thinkwell.journal.asked import Asked, refuse_inside_work
 from thinkwell.journal.bodies import Body, BodyStore
 from thinkwell.journal.store_health import Sleep, StoreHealth
@@ -49,6 +49,13 @@ WINDOW = 0.005
 """Seconds between two commits of chunks."""
 CAP = 256
 """Waiting chunks at which a turn must wait for the commit itself."""
+
+JOINED = 0.001
+"""Seconds after a commit in which the next one waits for others to go with it.
+
+While nobody else writes, a turn waits for nobody: its commit needs neither a task nor another
+iteration of the loop.
+"""
 
 MOST_TOGETHER = 32
 """Works in one transaction: nobody else gets the loop while it runs."""
@@ -88,9 +95,12 @@ class GroupCommit:
         self._waiting: dict[TurnLog, None] = {}
         self._asked: list[Asked] = []
         """Works that the next transaction takes."""
-        self._committing: set[asyncio.Task[None]] = set()
-        self._scheduled = False
+        self._committing: set[asyncio.Future[None]] = set()
+        self._scheduled: asyncio.Handle | None = None
+        """The next commit of what waits."""
         self._last_commit = float("-inf")
+        self._last_writer: Owner | None = None
+        """Who wrote the last commit, if it was one agent alone."""
         self._bodies = BodyStore()
         self._born: list[tuple[Owner, int]] = []
         """Who gets an epoch when the transaction commits that makes its agent's row."""
@@ -103,7 +113,7 @@ class GroupCommit:
         """`log` has new chunks. Returns True when so many wait that the caller must `flush` now."""
         if log not in self._waiting:
             self._waiting[log] = None
-            if not self._scheduled:
+            if self._scheduled is None:
                 self._schedule()
         return len(log.bodies) - log.written >= CAP
 
@@ -153,8 +163,7 @@ class GroupCommit:
         await self._tasks.close()
 
     async def _flush_to_the_end(self) -> None:
-        loop = asyncio.get_running_loop()
-        await wait_to_the_end(loop.create_task(self._flush(), context=Context()))
+        await wait_to_the_end(begin(self._flush(), Context()))
 
     async def _flush(self) -> None:
         async with self._one_at_a_time:
@@ -169,22 +178,32 @@ class GroupCommit:
             except StoreError as error:
                 self._give_up(error)
                 return
-            self._tell(batch)
+            self._tell(batch, ())
 
     async def _commit(self, owner: Owner | None, work: Work[T]) -> T:
-        """Commit `work` with all that is asked for before the loop comes to it."""
+        """Commit `work`: now, or shortly after another commit with all that is asked for before the
+        loop comes to it.
+        """
         refuse_inside_work("A commit")
         asked = Asked(owner, work)
         self._asked.append(asked)
         if len(self._asked) == 1:
-            self._start_commit()
+            self._start_commit(alone=self._is_quiet_for(owner))
         return await wait_to_the_end(asked.outcome)
 
-    def _start_commit(self) -> None:
-        # The task starts in the next iteration: what is asked for until then goes with it.
-        task = asyncio.get_running_loop().create_task(self._commit_asked(), context=Context())
-        self._committing.add(task)
-        task.add_done_callback(self._committing.discard)
+    def _is_quiet_for(self, owner: Owner | None) -> bool:
+        """Whether nobody else has written just now, so that waiting for others would be in vain."""
+        return self._last_writer is owner or self._clock.monotonic() > self._last_commit + JOINED
+
+    def _start_commit(self, *, alone: bool = False) -> None:
+        if alone:
+            committing = begin(self._commit_asked(), Context())
+        else:  # the task starts in the next iteration: what is asked for until then goes with it
+            loop = asyncio.get_running_loop()
+            committing = loop.create_task(self._commit_asked(), context=Context())
+        if not committing.done():
+            self._committing.add(committing)
+            committing.add_done_callback(self._committing.discard)
 
     async def _commit_asked(self) -> None:
         async with self._one_at_a_time:
@@ -203,7 +222,7 @@ class GroupCommit:
                 for asked in reversed(group):
                     asked.fail(error)
                 return
-            self._tell(batch)
+            self._tell(batch, [asked.owner for asked in group])
         for asked in group:
             asked.succeed()
 
@@ -234,19 +253,18 @@ class GroupCommit:
                 await tx.execute("write_probe", {"body": PROBE})
                 await tx.execute("erase_probe", {})
                 batch = await self._write_waiting(tx)
-            self._tell(batch)
+            self._tell(batch, ())
 
     def _schedule(self) -> None:
-        self._scheduled = True
         loop = asyncio.get_running_loop()
         rest = self._last_commit + WINDOW - self._clock.monotonic()
         if rest <= 0:
-            loop.call_soon(self._start_flush)
+            self._scheduled = loop.call_soon(self._start_flush)
         else:
-            loop.call_later(rest, self._start_flush)
+            self._scheduled = loop.call_later(rest, self._start_flush)
 
     def _start_flush(self) -> None:
-        self._scheduled = False
+        self._scheduled = None
         if self._waiting:
             self._tasks.spawn(self._flush_soon(), name="flush", context=Context())
 
@@ -292,8 +310,10 @@ class GroupCommit:
         await self._bodies.write(tx, list(_bodies(batch)), self._clock.now())
         return batch
 
-    def _tell(self, batch: list[Written]) -> None:
+    def _tell(self, batch: list[Written], askers: Collection[Owner | None]) -> None:
         self._last_commit = self._clock.monotonic()
+        writers = {*askers, *(written.log.owner for written in batch)}
+        self._last_writer = writers.pop() if len(writers) == 1 else None
         for owner, epoch in self._born:
             owner.epoch = epoch
         self._bodies.committed()
@@ -303,8 +323,11 @@ class GroupCommit:
             if upto == len(log.bodies) and events == len(log.events):  # nothing came meanwhile
                 self._waiting.pop(log, None)
             log.advance(upto, told)
-        if self._waiting and not self._scheduled:
+        if self._waiting and self._scheduled is None:
             self._schedule()
+        elif not self._waiting and self._scheduled is not None:
+            self._scheduled.cancel()  # what comes next has a window of its own
+            self._scheduled = None
         if self._rows_since_trim >= TRIM_EVERY and not self._trimming:
             self._rows_since_trim, self._trimming = 0, True
             self._tasks.spawn(self._trim(), name="trim")

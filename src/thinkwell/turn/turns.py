@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from contextvars import copy_context
 from typing import TypeAlias
 
 import msgspec
@@ -28,7 +29,7 @@ from thinkwell.core.errors import (
 from thinkwell.core.ids import new_id
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal, Disposer
-from thinkwell.core.tasks import TaskOwner, run_to_the_end
+from thinkwell.core.tasks import TaskOwner, begin, run_to_the_end, wait_to_the_end
 from thinkwell.journal.asked import Work
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.joined_writes import Together
@@ -168,7 +169,7 @@ class Turns:
                 await self._enter(handle, request.supersedes, origin, signal)
                 return admission, handle
 
-        return await run_to_the_end(accept())
+        return await wait_to_the_end(begin(accept(), copy_context()))
 
     async def _enter(
         self,
