@@ -9,8 +9,8 @@ storage and frames can be compared. It can also suspend wherever the contract le
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
@@ -204,16 +204,30 @@ async def running(
     model = ScriptedModel(steps)
     inner = store or SqliteStore(":memory:")
     host = Host([cls], LoggingStore(inner, diary, suspends=suspends), drain_timeout=drain)
-    await host.start()
     try:
-        activation = await host.agent(AgentAddress(cls.agent_class, "x"))
+        with _with_model(cls, model):  # a turn that was left unsettled may run at once
+            await host.start()
+            activation = await host.agent(AgentAddress(cls.agent_class, "x"))
         agent = activation.agent
         assert isinstance(agent, cls)
-        if type(agent).model is None:
+        if cls.model is None:
             setattr(agent, "model", model)  # noqa: B010 - a class setting, given to one instance
         yield Stage(host, agent, model, diary)
     finally:
         await host.stop()
+
+
+@contextmanager
+def _with_model(cls: type[Any], model: ScriptedModel) -> Iterator[None]:
+    """What the class has while an agent of it starts, unless it has one of its own."""
+    if cls.model is not None:
+        yield
+        return
+    cls.model = model
+    try:
+        yield
+    finally:
+        del cls.model
 
 
 def name_of(frame: dict[str, Any]) -> str:

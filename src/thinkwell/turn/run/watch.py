@@ -8,6 +8,7 @@ attempt, as a hook is (`interrupt.py`).
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from types import TracebackType
@@ -36,7 +37,8 @@ class Watch:
         self._stall = settings.stall_timeout or None
         self._loop = asyncio.get_running_loop()
         self._pause = asyncio.timeout(None)
-        self._step = asyncio.timeout(self._limits.step)
+        self._step = asyncio.timeout(None)
+        self._step_ends = math.inf
         self._between = self._shorter(self._limits.chunk, GAP)
         self._kind = ""
         self._since = 0.0
@@ -44,16 +46,21 @@ class Watch:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         self._guard = current_guard.get()
-        self._losses: list[asyncio.TimerHandle] = []
+        self._loss: asyncio.TimerHandle | None = None
         self.lost = False
         """Whether it was left behind: nobody hears it any more."""
 
     async def __aenter__(self) -> None:
         await self._step.__aenter__()
         await self._pause.__aenter__()
-        if self._limits.step is not None:
-            self._lose_after(self._limits.step, self._limits.step)
-        self._arm(*self._shorter(self._limits.first_chunk, "before its first word"))
+        first = self._shorter(self._limits.first_chunk, "before its first word")
+        limits = [each for each in (first[0], self._between[0], self._limits.step) if each]
+        if limits:
+            # The shortest of them all: then no delta has to move it.
+            self._set_timer(self._loop.time() + min(limits))
+        if self._limits.step:
+            self._step_ends = self._loop.time() + self._limits.step
+        self._arm(*first)
 
     async def __aexit__(
         self,
@@ -63,8 +70,8 @@ class Watch:
     ) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        for loss in self._losses:
-            loss.cancel()
+        if self._loss is not None:
+            self._loss.cancel()
         try:
             await self._leave(kind, error, trace)
         except TimeoutError as timeout:
@@ -124,12 +131,12 @@ class Watch:
         if self._timer is None or self._deadline < self._timer_at:
             self._set_timer(self._deadline)
 
-    def _lose_after(self, seconds: float, limit: float) -> None:
-        """The model is cancelled then, and has a moment to end."""
+    def _lose_after_a_moment(self, limit: float) -> None:
+        """The model is cancelled, and has a moment to end."""
         guard = self._guard
         if guard is not None:
-            delay = seconds + max(guard.grace(), UNWIND)
-            self._losses.append(self._loop.call_later(delay, self._lose, guard, limit))
+            moment = max(guard.grace(), UNWIND)
+            self._loss = self._loop.call_later(moment, self._lose, guard, limit)
 
     def _lose(self, guard: Guard, limit: float) -> None:
         self.lost = True
@@ -143,13 +150,15 @@ class Watch:
 
     def _look(self) -> None:
         self._timer = None
-        if self._deadline is None:
-            return  # nobody waits for the model: `heard` sets it again
-        if self._deadline <= self._timer_at:
+        if self._step_ends <= self._timer_at:
+            self._step.reschedule(self._loop.time())
+            self._lose_after_a_moment(self._limits.step or 0.0)
+        elif self._deadline is not None and self._deadline <= self._timer_at:
             self._pause.reschedule(self._loop.time())
-            self._lose_after(0.0, self._deadline - self._since)
-        else:
-            self._set_timer(self._deadline)
+            self._lose_after_a_moment(self._deadline - self._since)
+        # While nobody waits for the model, `heard` sets it again, unless the step ends before.
+        elif (when := min(self._deadline or math.inf, self._step_ends)) < math.inf:
+            self._set_timer(when)
 
 
 @asynccontextmanager
