@@ -9,8 +9,8 @@ storage and frames can be compared. It can also suspend wherever the contract le
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 from typing import Any, Generic, TypeVar, cast
 
@@ -205,7 +205,9 @@ async def running(
     inner = store or SqliteStore(":memory:")
     host = Host([cls], LoggingStore(inner, diary, suspends=suspends), drain_timeout=drain)
     try:
-        with _with_model(cls, model):  # a turn that was left unsettled may run at once
+        with pytest.MonkeyPatch.context() as patch:
+            if cls.model is None:  # before the start: a turn that was left unsettled runs at once
+                patch.setattr(cls, "model", model)
             await host.start()
             activation = await host.agent(AgentAddress(cls.agent_class, "x"))
         agent = activation.agent
@@ -215,19 +217,6 @@ async def running(
         yield Stage(host, agent, model, diary)
     finally:
         await host.stop()
-
-
-@contextmanager
-def _with_model(cls: type[Any], model: ScriptedModel) -> Iterator[None]:
-    """What the class has while an agent of it starts, unless it has one of its own."""
-    if cls.model is not None:
-        yield
-        return
-    cls.model = model
-    try:
-        yield
-    finally:
-        del cls.model
 
 
 def name_of(frame: dict[str, Any]) -> str:

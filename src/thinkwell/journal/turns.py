@@ -367,7 +367,7 @@ async def unsettled_ids(reader: Reader, agent_id: str, *, before: int) -> list[s
 
 async def settle_turn(
     tx: Transaction,
-    key: tuple[str, str, str | None],
+    key: tuple[str, str],
     end: TurnEnd,
     *,
     now: float,
@@ -375,10 +375,9 @@ async def settle_turn(
 ) -> bool:
     """The one statement that ends a turn. False if it had ended already.
 
-    `key` is its agent, its id and the id of its reply, None for the one on its row; `waiting`:
-    only if it has not begun.
+    `key` is its agent and its id; `waiting`: only if it has not begun.
     """
-    agent_id, request_id, message_id = key
+    agent_id, request_id = key
     changed = await tx.execute(
         "settle_turn",
         {
@@ -393,7 +392,6 @@ async def settle_turn(
             "steps": end.steps,
             "hooks_owed": end.hooks_owed,
             "output": None if end.output is None else json.dumps(json.to_jsonable(end.output)),
-            "message_id": message_id,
             "settled_at": now,
         },
     )

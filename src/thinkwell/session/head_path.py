@@ -20,7 +20,7 @@ LONGEST = 256
 class HeadPath:
     """What is known of the path to the head."""
 
-    __slots__ = ("_ids", "_right_at", "_rows", "stamp")
+    __slots__ = ("_ids", "_lacking", "_lacking_at", "_right_at", "_rows", "stamp")
 
     def __init__(self) -> None:
         self.stamp = 0
@@ -28,6 +28,8 @@ class HeadPath:
         self._right_at = -1
         self._rows: list[MessageRow] = []
         self._ids: set[str] = set()
+        self._lacking: set[str] = set()
+        self._lacking_at = -1
 
     def changed(self) -> int:
         """The tree is written to: what is known does not count any more."""
@@ -49,6 +51,17 @@ class HeadPath:
             self._rows.append(row)
             self._ids.add(row.id)
             self._right_at = added.stamp
+
+    def lacks(self, message_id: str, stamp: int) -> None:
+        """A message that was looked for and is not stored, and the stamp from before the look."""
+        if self._lacking_at != stamp:
+            self._lacking, self._lacking_at = set(), stamp
+        self._lacking.add(message_id)
+
+    @property
+    def lacking(self) -> Collection[str]:
+        """Ids that are known not to be stored."""
+        return self._lacking if self._lacking_at == self.stamp else ()
 
     @property
     def rows(self) -> list[MessageRow] | None:

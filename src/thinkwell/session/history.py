@@ -89,6 +89,16 @@ class History:
         """Place and sizes of one message."""
         return await self._one("message_row", {**self.scope, "id": message_id}, reader)
 
+    async def is_stored(self, message_id: str) -> bool:
+        """Whether there is a message with that id."""
+        if message_id in self.known_ids:
+            return True
+        stamp = self.head_path.stamp
+        stored = await self.row(message_id) is not None
+        if not stored:  # whoever asks next, to accept it, need not look again
+            self.head_path.lacks(message_id, stamp)
+        return stored
+
     async def rows(self, ids: Sequence[str], reader: Reader | None = None) -> list[MessageRow]:
         """Place and sizes of those ids that exist, oldest first."""
         return await self._rows("message_rows", {**self.scope, "ids": json.dumps(ids)}, reader)

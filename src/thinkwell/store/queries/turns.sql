@@ -67,8 +67,7 @@ UPDATE turns SET incident = :incident WHERE agent = :agent AND id = :id AND stat
 -- The one way a turn ends.
 UPDATE turns SET status = :status, stop_reason = :stop_reason, error = :error,
                  client_error = :client_error, usage = :usage,
-                 steps = :steps, hooks_owed = :hooks_owed, output = :output,
-                 message_id = coalesce(:message_id, message_id), settled_at = :settled_at
+                 steps = :steps, hooks_owed = :hooks_owed, output = :output, settled_at = :settled_at
 WHERE agent = :agent AND id = :id AND status IN ('accepted', :begun);
 
 -- name: request_cancel

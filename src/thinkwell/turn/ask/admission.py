@@ -216,7 +216,8 @@ async def _sort_out(
     known = {each for each in asked if each in at_hand}
     for turn in waiting:
         known |= {message["id"] for message in turn.input} | {turn.message_id or ""}
-    known |= {row.id for row in await history.rows([*(asked - known)], tx)}
+    if unsure := asked - known - {*history.head_path.lacking}:
+        known |= {row.id for row in await history.rows([*unsure], tx)}
     branch_from = request.branch_from if request.branch_from in known else None
     return Found(known, waiting, branch_from)
 

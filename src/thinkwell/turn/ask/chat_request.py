@@ -164,7 +164,7 @@ async def demand_send(
     Raises `NotAllowed`.
     """
     if newest is not None and not again:
-        again = await turns.parts.session.get_message(newest) is not None
+        again = await turns.parts.session.history.is_stored(newest)
     subject = Subject(read_only=asker.read_only, request_id=request_id, message_id=newest)
     action = "edit" if again else "send"
     await demand(turns.parts.agent_ref, action, asker.principal, subject)

@@ -28,7 +28,9 @@ async def open_turn(tx: Transaction, parts: Parts, asked: TurnRecord) -> TurnRec
 
     Nobody hears "accepted" before that has committed.
     """
-    record = replace(asked, status="accepted", created_at=parts.clock.now())
+    # The id of its reply stands on the row from the first: to write it later would move an index.
+    message_id = asked.message_id or new_id()
+    record = replace(asked, status="accepted", created_at=parts.clock.now(), message_id=message_id)
     await _write_row(tx, record)
     return record
 

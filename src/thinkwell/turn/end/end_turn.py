@@ -48,7 +48,7 @@ async def end_turn(
     `waiting`: only if it has not begun.
     """
     now = parts.clock.now()
-    key = (record.agent_id, record.request_id, record.message_id)
+    key = (record.agent_id, record.request_id)
     if not await settle_turn(tx, key, end, now=now, waiting=waiting):
         return None
     return ended(record, end, now)
@@ -105,7 +105,7 @@ async def end_older(tx: Transaction, parts: Parts, generation: int) -> None:
     """A clear: whatever waits or runs of an older generation ends. Its handle is told later."""
     agent_id, now = parts.owner.agent_id, parts.clock.now()
     for request_id in await unsettled_ids(tx, agent_id, before=generation):
-        await settle_turn(tx, (agent_id, request_id, None), CLEARED, now=now)
+        await settle_turn(tx, (agent_id, request_id), CLEARED, now=now)
 
 
 async def end_unrun(parts: Parts, handle: TurnHandle, end: TurnEnd) -> None:
@@ -157,7 +157,7 @@ async def end_damaged(parts: Parts) -> None:
     """Turns that cannot be read end, so that the agent's others go on. Told on the bus."""
     agent_id = parts.owner.agent_id
     for request_id in await unreadable_turns(parts.store, agent_id):
-        key = (agent_id, request_id, None)
+        key = (agent_id, request_id)
         await parts.commits.insist(
             parts.owner, lambda tx, key=key: settle_turn(tx, key, DAMAGED, now=parts.clock.now())
         )
