@@ -45,6 +45,7 @@ class Watch:
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._is_over = False
         self._guard = current_guard.get()
         self._loss: asyncio.TimerHandle | None = None
         self.lost = False
@@ -92,7 +93,7 @@ class Watch:
 
     def check(self) -> None:
         """Something came: nobody hears it any more if the model ignored that its time was up."""
-        if self.lost or self._pause.expired() or self._step.expired():
+        if self._is_over:
             raise asyncio.CancelledError
 
     def rest(self) -> None:
@@ -131,8 +132,9 @@ class Watch:
         if self._timer is None or self._deadline < self._timer_at:
             self._set_timer(self._deadline)
 
-    def _lose_after_a_moment(self, limit: float) -> None:
-        """The model is cancelled, and has a moment to end."""
+    def _end(self, limit: float) -> None:
+        """Time is up: the model is cancelled, and has a moment to end."""
+        self._is_over = True
         guard = self._guard
         if guard is not None:
             moment = max(guard.grace(), UNWIND)
@@ -152,10 +154,10 @@ class Watch:
         self._timer = None
         if self._step_ends <= self._timer_at:
             self._step.reschedule(self._loop.time())
-            self._lose_after_a_moment(self._limits.step or 0.0)
+            self._end(self._limits.step or 0.0)
         elif self._deadline is not None and self._deadline <= self._timer_at:
             self._pause.reschedule(self._loop.time())
-            self._lose_after_a_moment(self._deadline - self._since)
+            self._end(self._deadline - self._since)
         # While nobody waits for the model, `heard` sets it again, unless the step ends before.
         elif (when := min(self._deadline or math.inf, self._step_ends)) < math.inf:
             self._set_timer(when)
