@@ -217,6 +217,8 @@ def check_elements(data: bytes, most: int = MAX_ELEMENTS) -> None:
     Commas and brackets are counted, at first those inside of strings too: that costs nothing. Only
     if they are too many, and the data is not too long for it, those are left out.
     """
+    if len(data) <= most:
+        return  # each of them takes a byte
     count = _count(data)
     if count > most and len(data) <= MAX_FIELDS:
         count = _count(_STRING.sub(b"", data))
