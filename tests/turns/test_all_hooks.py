@@ -18,7 +18,7 @@ from thinkwell.tools.scope import Scope
 CHAIN = [
     *("on_turn_start", "on_message user", "before_turn", "authorize_turn"),
     *("before_step 0", "on_response 0", "on_message assistant"),
-    *("before_tool_call a", "ran a", "on_tool_result a", "on_message tool", "after_tool_call a"),
+    *("before_tool_call a", "ran a", "on_tool_result a", "after_tool_call a", "on_message tool"),
     *("on_step_finish 0", "before_step 1", "on_response 1", "on_message assistant"),
     *("on_step_finish 1", "on_chat_done", "on_chat_response completed"),
 ]
@@ -152,8 +152,8 @@ class TestOrders:
         diary = await diary_of([call("fails")], "ok")
         start = diary.index("before_tool_call fails")
         assert diary[start : start + 5] == [
-            *("before_tool_call fails", "on_tool_error fails", "on_message tool"),
-            *("after_tool_call fails", "on_step_finish 0"),
+            *("before_tool_call fails", "on_tool_error fails", "after_tool_call fails"),
+            *("on_message tool", "on_step_finish 0"),
         ]
 
     async def test_7_7_ac22_an_unknown_tool(self):

@@ -60,6 +60,12 @@ def to_model_messages(message: UIMessage) -> tuple[ModelMessage, ...]:
     return (UserMessage(content),) if content else ()
 
 
+def to_tool_message(part: Part) -> ToolMessage | None:
+    """What came of one call as a message of its own; None while nothing has."""
+    result = _result(part)
+    return None if result is None else ToolMessage((result,))
+
+
 def close_with_user(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
     """The request, with an unstored word to go on if it would end with the assistant (10.12)."""
     if not messages or not isinstance(messages[-1], AssistantMessage):

@@ -80,5 +80,10 @@ class ToolMessage(msgspec.Struct, frozen=True, tag="tool"):
     role: ClassVar[Literal["tool"]] = "tool"
     content: tuple[ToolResultContent, ...]
 
+    @property
+    def id(self) -> str:
+        """The id of the call it answers; of several, the first. `on_message` tells one by one."""
+        return self.content[0].tool_call_id
+
 
 ModelMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage

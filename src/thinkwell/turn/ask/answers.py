@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from thinkwell.core import json
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
-from thinkwell.hooks.contexts import ToolOutcome, call_ended, facts_of
+from thinkwell.hooks.contexts import MessageContext, ToolOutcome, call_ended, facts_of
 from thinkwell.hooks.given import read_tools
 from thinkwell.journal.decisions import Decision, record_decision
 from thinkwell.journal.turns import TurnRecord, answering_turn, newest_turn
@@ -29,6 +29,7 @@ from thinkwell.messages.apply_result import (
     apply_tool_result,
     find_call,
 )
+from thinkwell.messages.convert import to_tool_message
 from thinkwell.messages.message import Part, UIMessage, tool_name
 from thinkwell.messages.waiting import has_pending_interaction
 from thinkwell.session.rows import StoredMessage
@@ -264,7 +265,9 @@ async def _record(
 
 
 async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> None:
-    """`after_tool_call` for what was decided outside the loop; an approved call runs later."""
+    """`after_tool_call` and `on_message` for what was decided outside the loop; an approved call
+    runs later.
+    """
     part, growing = answered.part, answered.growing
     if part is None or answer.outcome == "executed":
         return
@@ -287,6 +290,15 @@ async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> N
         duration_ms=0.0,
     )
     await parts.hooks.observe_end("after_tool_call", context)
+    message = to_tool_message(part)
+    if message is not None and answered.message is not None:
+        told = MessageContext(
+            **facts_of(turn, parts.agent_ref, context.abort_signal),
+            message=message,
+            ui_message_id=answered.message["id"],
+            step_number=context.step_number,
+        )
+        await parts.hooks.observe_end("on_message", told)
 
 
 def _step_of(answered: Answered, tool_call_id: str) -> int:

@@ -123,9 +123,10 @@ async def _respond(turn: RunningTurn, step: Step, reply: StepReply) -> StepReply
         if changed != given:
             note_decision(turn, "on_response", "", {"response": True})
             reply = await _say_again(turn, step, reply, changed)
-    block = turn.reply.last_step()
-    for message in step_messages(block, with_open_calls=True)[:1]:
-        await call_on_message(turn, message, step.number)
+    if turn.parts.hooks.registry.hooks("on_message"):
+        await turn.parts.commits.flush()  # they hear of what has entered the conversation for good
+        for message in step_messages(turn.reply.last_step(), with_open_calls=True)[:1]:
+            await call_on_message(turn, message, step.number)
     return reply
 
 

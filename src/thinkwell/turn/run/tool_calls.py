@@ -23,7 +23,7 @@ from thinkwell.journal.decisions import Named, name_approvers
 from thinkwell.journal.ledger import LATE, settle_call
 from thinkwell.journal.tail import Updated
 from thinkwell.messages.chunks import Chunk, tool_error, tool_output
-from thinkwell.messages.model_messages import ToolMessage, ToolResultContent
+from thinkwell.messages.convert import to_tool_message
 from thinkwell.messages.waiting import approved_calls
 from thinkwell.models.base import FinishReason, ModelRequest
 from thinkwell.store.base import Transaction
@@ -148,19 +148,23 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
             await turn.parts.session.update(tx, turn.reply.fold.message)
 
     await turn.parts.commits.insist(turn.parts.owner, store)
-    if call.approved and not turn.lost:
+    if turn.lost:
+        return
+    if call.approved:
         turn.handle.tell(Updated(turn.reply.fold.message))
+    await _call_on_message(turn, step, call)
+
+
+async def _call_on_message(turn: RunningTurn, step: Step, call: PendingCall) -> None:
+    """The result is committed: it has entered the conversation."""
+    if turn.parts.hooks.registry.hooks("on_message"):
+        part = turn.reply.fold.tool_call(call.call_id)
+        message = None if part is None else to_tool_message(part)
+        if message is not None:
+            await call_on_message(turn, message, step.number)
 
 
 async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
-    failed = settled.error_text
-    content = ToolResultContent(
-        tool_call_id=call.call_id,
-        tool_name=call.tool_name,
-        kind="json" if failed is None else "error-text",
-        value=settled.output if failed is None else failed,
-    )
-    await call_on_message(turn, ToolMessage((content,)), step.number)
     if not turn.parts.hooks.registry.hooks("after_tool_call"):
         return
     await turn.parts.hooks.observe(
