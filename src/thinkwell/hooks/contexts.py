@@ -153,19 +153,25 @@ class ModelResponse(msgspec.Struct, frozen=True, kw_only=True):
 class ToolCallInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One tool call of a finished step."""
 
+    type: Literal["tool-call"] = "tool-call"
     tool_call_id: str
     tool_name: str
     input: Any
+    dynamic: bool = False
+    """Whether nobody had declared the tool."""
 
 
 class ToolResultInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One tool result of a finished step; a failed call has `error` instead of `output`."""
 
+    type: Literal["tool-result"] = "tool-result"
     tool_call_id: str
     tool_name: str
     input: Any
     output: Any = None
     error: str | None = None
+    dynamic: bool = False
+    """Whether nobody had declared the tool."""
 
 
 class ResponseInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,6 +190,8 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
 
     step_number: int
     text: str
+    reasoning: tuple[Mapping[str, Any], ...]
+    """The reasoning parts, each with its `text` and the provider's metadata."""
     reasoning_text: str
     files: tuple[Mapping[str, Any], ...]
     sources: tuple[Mapping[str, Any], ...]
@@ -270,6 +278,7 @@ class ChunkContext(HookContext, frozen=True, kw_only=True):
 class ToolCallContext(HookContext, frozen=True, kw_only=True):
     """For `before_tool_call`: input is validated, the tool has not run, nothing is claimed."""
 
+    type: Literal["tool-call"] = "tool-call"
     tool_call_id: str
     tool_name: str
     input: Mapping[str, Any]
@@ -284,6 +293,8 @@ class ToolCallContext(HookContext, frozen=True, kw_only=True):
     """The scope that brought the tool, if one did."""
     phase: Literal["step", "approved"] = "step"
     """`approved` when the call runs after a person allowed it."""
+    dynamic: bool = False
+    """Whether a scope brought the tool, and not the agent's own code."""
 
     @property
     def call(self) -> CallInfo:
@@ -327,6 +338,7 @@ class ToolFailureContext(HookContext, frozen=True, kw_only=True):
 class CallEnded(HookContext, frozen=True, kw_only=True):
     """What both kinds of `ToolResultContext` have. `tool` is None for an unknown one."""
 
+    type: Literal["tool-call"] = "tool-call"
     tool_call_id: str
     tool_name: str
     input: Any
@@ -341,6 +353,8 @@ class CallEnded(HookContext, frozen=True, kw_only=True):
     output: Any
     error: BaseException | None
     duration_ms: float
+    dynamic: bool = False
+    """Whether the agent's own code does not have the tool: a scope, a client or nobody does."""
 
 
 class CallSucceeded(CallEnded, frozen=True, kw_only=True):

@@ -131,6 +131,10 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the turn has ended."""
         return self.status not in UNSETTLED
 
+    def declares(self, tool_name: str) -> bool:
+        """Whether the client said that it has a tool of that name."""
+        return any(said.get("name") == tool_name for said in self.client_tools)
+
     @classmethod
     def from_row(cls, row: Row) -> TurnRecord:
         """Read a row of `turns`."""

@@ -288,6 +288,8 @@ async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> N
         output=part.get("output"),
         error=None if failure is None else RuntimeError(failure),
         duration_ms=0.0,
+        dynamic=turn.declares(tool_name(part))
+        or parts.scopes.find_tool(tool_name(part)) is not None,
     )
     await parts.hooks.observe_end("after_tool_call", context)
     message = to_tool_message(part)

@@ -61,6 +61,7 @@ def step_result(number: int, block: Sequence[Part], finish: Finish) -> StepResul
     return StepResult(
         step_number=number,
         text=_joined(block, "text"),
+        reasoning=tuple(part for part in block if part.get("type") == "reasoning"),
         reasoning_text=_joined(block, "reasoning"),
         files=tuple(part for part in block if part.get("type") == "file"),
         sources=tuple(part for part in block if str(part.get("type")).startswith("source-")),
@@ -111,7 +112,10 @@ def _joined(block: Sequence[Part], kind: str) -> str:
 
 def _call(part: Part) -> ToolCallInfo:
     return ToolCallInfo(
-        tool_call_id=part["toolCallId"], tool_name=tool_name(part), input=part.get("input")
+        tool_call_id=part["toolCallId"],
+        tool_name=tool_name(part),
+        input=part.get("input"),
+        dynamic=part["type"] == "dynamic-tool",
     )
 
 
@@ -122,6 +126,7 @@ def _result(part: Part) -> ToolResultInfo:
         input=part.get("input"),
         output=part.get("output"),
         error=part.get("errorText"),
+        dynamic=part["type"] == "dynamic-tool",
     )
 
 

@@ -41,6 +41,7 @@ from thinkwell.turn.run.tool_policy import (
     Settled,
     Waiting,
     find_tool,
+    is_dynamic,
     kept_inside,
     prepare,
 )
@@ -182,6 +183,7 @@ async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled:
             output=read_only_copy(settled.output),
             error=settled.error,
             duration_ms=settled.duration_ms,
+            dynamic=is_dynamic(turn, step, call.tool_name),
         ),
     )
 

@@ -123,6 +123,14 @@ def find_tool(turn: RunningTurn, step: Step, name: str) -> tuple[Tool | None, Sc
     return tool, found.scope if found is not None and found.tool is tool else None
 
 
+def is_dynamic(turn: RunningTurn, step: Step, name: str) -> bool:
+    """Whether a scope, a client or nobody has the tool, and not the agent's own code."""
+    tool, scope = find_tool(turn, step, name)
+    if tool is None or scope is not None:
+        return True
+    return tool.is_client and turn.record.declares(name)
+
+
 def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | None:
     """What an earlier attempt left (spec/04 §15.1). None means: run it (again)."""
     if row.settled:
@@ -178,6 +186,7 @@ async def _ask_hooks(turn: RunningTurn, step: Step, call: PendingCall, tool: Too
         tool=tool,
         scope=find_tool(turn, step, call.tool_name)[1],
         phase="approved" if call.approved else "step",
+        dynamic=is_dynamic(turn, step, call.tool_name),
     )
     current: Mapping[str, Any] = call.input
     try:
