@@ -51,10 +51,8 @@ CAP = 256
 """Waiting chunks at which a turn must wait for the commit itself."""
 
 JOINED = 0.001
-"""Seconds after a commit in which the next one waits for others to go with it.
-
-While nobody else writes, a turn waits for nobody: its commit needs neither a task nor another
-iteration of the loop.
+"""Seconds after a commit of somebody else in which even the next urgent one waits for others to go
+with it. In a quiet moment it needs neither a task nor another iteration of the loop.
 """
 
 MOST_TOGETHER = 32
@@ -126,16 +124,18 @@ class GroupCommit:
             refuse_inside_work("A flush")
             await self.health.insist(self._flush_to_the_end, _nothing)
 
-    async def run(self, owner: Owner | None, work: Work[T]) -> T:
-        """Commit `work` at once, together with all that waits; then tell; then return its result.
+    async def run(self, owner: Owner | None, work: Work[T], *, at_once: bool = False) -> T:
+        """Commit `work` soon, together with all that waits; then tell; then return its result.
 
         `owner` is None for what belongs to no agent. Chunks that `work` appends are part of the
         same transaction. Raises `StoreUnavailableError` if the store does not write: nothing is
         stored then, and what `work` said to `if_not_stored` is done before anybody else commits.
+        `at_once`: while nobody else writes, without letting others go first. For what a client
+        waits for; a loop of such commits would hold everybody up.
         """
         self.health.refuse_if_failing()
         try:
-            return await self._commit(owner, work)
+            return await self._commit(owner, work, at_once=at_once)
         except StoreUnavailableError as error:
             self.health.failed(error)
             raise
@@ -146,13 +146,14 @@ class GroupCommit:
         work: Work[T],
         *,
         waits: Callable[[], object] = _nothing,
+        at_once: bool = False,
     ) -> T:
         """Like `run`, for work that has begun: waits as long as the store does not write.
 
         `work` may then run again, after what it said to `if_not_stored`. `waits` hears of the first
         failure.
         """
-        return await self.health.insist(lambda: self._commit(owner, work), waits)
+        return await self.health.insist(lambda: self._commit(owner, work, at_once=at_once), waits)
 
     async def close(self) -> None:
         """Commit the rest and stop."""
@@ -180,23 +181,21 @@ class GroupCommit:
                 return
             self._tell(batch, ())
 
-    async def _commit(self, owner: Owner | None, work: Work[T]) -> T:
-        """Commit `work`: now, or shortly after another commit with all that is asked for before the
-        loop comes to it.
-        """
+    async def _commit(self, owner: Owner | None, work: Work[T], *, at_once: bool) -> T:
+        """Commit `work` now, or with all that is asked for before the loop comes to it."""
         refuse_inside_work("A commit")
         asked = Asked(owner, work)
         self._asked.append(asked)
         if len(self._asked) == 1:
-            self._start_commit(alone=self._is_quiet_for(owner))
+            self._start_commit(at_once=at_once and self._is_quiet_for(owner))
         return await wait_to_the_end(asked.outcome)
 
     def _is_quiet_for(self, owner: Owner | None) -> bool:
         """Whether nobody else has written just now, so that waiting for others would be in vain."""
         return self._last_writer is owner or self._clock.monotonic() > self._last_commit + JOINED
 
-    def _start_commit(self, *, alone: bool = False) -> None:
-        if alone:
+    def _start_commit(self, *, at_once: bool = False) -> None:
+        if at_once:
             committing = begin(self._commit_asked(), Context())
         else:  # the task starts in the next iteration: what is asked for until then goes with it
             loop = asyncio.get_running_loop()

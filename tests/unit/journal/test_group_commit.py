@@ -14,7 +14,7 @@ from tests.unit.journal.conftest import Bench
 from thinkwell.core import json
 from thinkwell.core.errors import OwnershipLostError, StoreError, StoreUnavailableError
 from thinkwell.journal.asked import if_not_stored
-from thinkwell.journal.group_commit import CAP, MOST_TOGETHER, WINDOW
+from thinkwell.journal.group_commit import CAP, JOINED, MOST_TOGETHER, WINDOW
 from thinkwell.journal.turn_log import LogEvent, Owner, TurnLog
 from thinkwell.store.ownership import UNBORN
 
@@ -148,11 +148,8 @@ class TestGroups:
         assert row is not None
         assert row["state"] is None
 
-    async def test_works_asked_for_in_one_iteration_share_one_transaction_while_others_write(
-        self, bench: Bench
-    ):
+    async def test_works_asked_for_in_one_iteration_share_one_transaction(self, bench: Bench):
         owners = [await bench.owner(name) for name in "xyz"]
-        await _somebody_writes(bench)
         before = bench.store.commits
         done = await asyncio.gather(
             *(bench.commits.run(owner, _set_state(owner, "1")) for owner in owners)
@@ -160,17 +157,23 @@ class TestGroups:
         assert (bench.store.commits, done) == (before + 1, ["1", "1", "1"])
         assert [await _state(bench, owner) for owner in owners] == ["1", "1", "1"]
 
-    async def test_a_work_waits_for_no_others_while_nobody_else_writes(self, bench: Bench):
-        owners = [await bench.owner(name) for name in "xy"]
-        before = bench.store.commits
-        await asyncio.gather(
-            *(bench.commits.run(owner, _set_state(owner, "1")) for owner in owners)
-        )
-        assert bench.store.commits == before + 2
+    async def test_an_urgent_work_waits_for_others_only_if_somebody_else_has_just_written(
+        self, bench: Bench
+    ):
+        owners = [await bench.owner(name) for name in "xyz"]
+        commits: list[int] = []
+        for moment in (0.0, 0.0, 2 * JOINED):
+            bench.clock.time += moment
+            before = bench.store.commits
+            works = (
+                bench.commits.run(owner, _set_state(owner, "1"), at_once=True) for owner in owners
+            )
+            await asyncio.gather(*works)
+            commits.append(bench.store.commits - before)
+        assert commits == [2, 1, 2]
 
     async def test_so_many_works_that_they_would_hold_up_the_loop_take_several(self, bench: Bench):
         owners = [await bench.owner(str(number)) for number in range(2 * MOST_TOGETHER + 1)]
-        await _somebody_writes(bench)
         before = bench.store.commits
         await asyncio.gather(
             *(bench.commits.run(owner, _set_state(owner, "1")) for owner in owners)
@@ -187,7 +190,6 @@ class TestGroups:
             if_not_stored(lambda: undone.append("bad"))
             raise ValueError("no")
 
-        await _somebody_writes(bench)
         outcomes = await asyncio.gather(
             bench.commits.run(first, _set_state(first, "1")),
             bench.commits.insist(bad, fails),
@@ -201,7 +203,6 @@ class TestGroups:
 
     async def test_of_two_owners_of_one_agent_the_older_one_writes_nothing(self, bench: Bench):
         older, newer = await bench.owner("x"), await bench.owner("x")
-        await _somebody_writes(bench)
         outcomes = await asyncio.gather(
             bench.commits.run(older, _set_state(older, '"older"')),
             bench.commits.run(newer, _set_state(newer, '"newer"')),
@@ -328,7 +329,6 @@ class TestWorksThatChangeMemory:
 
             return speak
 
-        await _somebody_writes(bench)
         fail_next_commit(monkeypatch)
         outcomes = await asyncio.gather(
             *(bench.commits.run(log.owner, work(log)) for log in logs), return_exceptions=True
@@ -547,11 +547,6 @@ def _say_tentatively(bench: Bench, log: TurnLog, number: int) -> None:
 
 async def _nothing(tx: Any) -> None:
     """Work that writes nothing."""
-
-
-async def _somebody_writes(bench: Bench) -> None:
-    """From now on, until the clock moves, works wait for others to go with them."""
-    await bench.commits.run(await bench.owner("somebody"), _nothing)
 
 
 async def _until_written(log: TurnLog, count: int) -> None:

@@ -101,7 +101,9 @@ async def admit(
     `crossed`: whoever asks may show something else than what is stored.
     """
     return await parts.commits.run(
-        parts.owner, lambda tx: _accept(tx, parts, request, generation, crossed=crossed)
+        parts.owner,
+        lambda tx: _accept(tx, parts, request, generation, crossed=crossed),
+        at_once=request.trigger in CHAT_TRIGGERS,
     )
 
 

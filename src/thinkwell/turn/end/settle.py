@@ -102,6 +102,7 @@ async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
                 parts.owner,
                 lambda tx: _store(tx, turn, end),
                 waits=lambda: parts.audience.recovering(turn.record.request_id),
+                at_once=True,
             )
         except OwnershipLostError:
             raise
