@@ -179,6 +179,7 @@ async def test_agents_are_listed_with_their_turns(world: World):
         found = {row["id"]: row for row in answer(world, "agents", "list")}
         assert (found["talker/one"]["parked"], found["talker/two"]["parked"]) == (1, 0)
         assert "talker/two" in command(world, "agents", "list").out
+        assert answer(world, "agents", "show", "talker/two")["turns"] == {"completed": 1}
         assert "lastTurnAt" in found["talker/two"]
         nobody = command(world, "agents", "list", "--class", "nope").out
         assert "no agents of a class 'nope'" in nobody

@@ -231,22 +231,32 @@ def agents() -> None:
 @_store_option
 def list_agents(store: str, cls: str | None, limit: int, *, as_json: bool) -> None:
     """The agents of a database and how much they have done."""
-    from thinkwell.cli import operating
+    from thinkwell.cli import agents
 
-    operating.list_agents(store, as_json=as_json, limit=limit, **{"class": cls})
+    agents.list_agents(store, as_json=as_json, limit=limit, **{"class": cls})
+
+
+@agents.command("show")
+@click.argument("agent", metavar="CLASS/NAME")
+@_json_option
+@_store_option
+def show_agent(store: str, agent: str, *, as_json: bool) -> None:
+    """All about one agent: what is stored of it, its state, its last turns."""
+    from thinkwell.cli import agents
+
+    agents.show_agent(store, agent, as_json=as_json)
 
 
 @agents.command("delete")
 @click.argument("agent", metavar="CLASS/NAME")
 @click.option("--yes", is_flag=True, help="Do not ask whether you mean it.")
+@_json_option
 @_store_option
-def delete_agent(store: str, agent: str, *, yes: bool) -> None:
+def delete_agent(store: str, agent: str, *, yes: bool, as_json: bool) -> None:
     """Delete an agent for good: its conversation, state, jobs and stored values."""
-    from thinkwell.cli import operating
+    from thinkwell.cli import agents
 
-    if not yes:
-        click.confirm(f"Delete {agent} and all it has stored?", abort=True)
-    operating.delete_agent(store, agent)
+    agents.delete_agent(store, agent, ask_first=not yes, as_json=as_json)
 
 
 @main.command()

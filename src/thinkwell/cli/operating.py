@@ -1,4 +1,4 @@
-"""The commands for whoever runs a server: `turns`, `agents`, `stop`, `backup`, `doctor`.
+"""The commands for whoever runs a server: `turns`, `stop`, `backup`, `doctor`.
 
 They read the database beside the process that serves it, over a read-only connection, and act
 through that process (`asking.py`): a second one may not write. `--json` gives programs what people
@@ -123,39 +123,6 @@ def cancel_turn(store: str, turn: str, agent: str | None) -> None:
     if not answer["stopped"]:
         raise click.ClickException(f"The turn {turn} does not run and does not wait.")
     click.echo(f"The turn {turn} of {row['agent']} stops.")
-
-
-def list_agents(store: str, *, as_json: bool, **filters: Any) -> None:
-    """`thinkwell agents list`."""
-    with opened(store) as database:
-        rows = database.fetch_all("agents_overview", {**filters, "deaths": DEATHS})
-    printer = Printer()
-    if as_json:
-        printer.json([camel_case(row) for row in rows])
-    elif rows:
-        printer.agents(rows)
-    elif filters["class"] is None:
-        printer.note("There are no agents yet.")
-    else:
-        printer.note(_no_agents_of(filters["class"], store))
-
-
-def delete_agent(store: str, agent: str) -> None:
-    """`thinkwell agents delete`."""
-    # However long it takes: one that has stored much is removed piece by piece.
-    answer = ask(find_database(store), {"do": "delete", "agent": agent}, None)
-    if not answer["deleted"]:
-        raise click.ClickException(f"There is no agent {agent}.")
-    click.echo(f"The agent {agent} is deleted with all it had stored.")
-
-
-def _no_agents_of(class_name: str, store: str) -> str:
-    with opened(store) as database:
-        known = [row["class"] for row in database.fetch_all("agent_classes", {})]
-    return (
-        f"There are no agents of a class {class_name!r} in this database. "
-        f"Classes: {', '.join(known) or 'none'}."
-    )
 
 
 def stop_server(store: str, *, timeout: float) -> None:

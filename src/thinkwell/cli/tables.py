@@ -184,6 +184,24 @@ class Printer:
             table.add_row(Text(row["id"]), str(row["turns"]), open_turns, parked, last)
         self._console.print(table)
 
+    def agent(
+        self, about: Mapping[str, Any], turns: Mapping[str, int], jobs: Mapping[str, int]
+    ) -> None:
+        """All about one agent; its last turns come below."""
+        facts = self._facts()
+        facts.add_row("agent", Text(about["id"], style="bold"))
+        facts.add_row("made", self._when(about["created_at"]))
+        last = about["last_turn_at"]
+        facts.add_row("last turn", "never" if last is None else self._when(last))
+        facts.add_row("messages", f"{about['messages']:,} ({size(about['message_bytes'])})")
+        for name, counts in (("turns", turns), ("jobs", jobs)):
+            said = (f"{count:,} {status_of(state, state)}" for state, count in counts.items())
+            facts.add_row(name, ", ".join(said) or "none")
+        facts.add_row("stored values", f"{about['stored_values']:,}")
+        state = about["state"]
+        facts.add_row("state", "none" if state is None else Text(_cut(json.dumps(state))))
+        self._console.print(facts)
+
     def report(self, report: Mapping[str, Any]) -> None:
         """What `doctor` found."""
         facts = self._facts()

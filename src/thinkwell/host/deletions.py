@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Any
 
 from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.trimming import erase_live_rows
+from thinkwell.journal.trimming import Commit, erase_live_rows
 from thinkwell.journal.turn_log import Owner
-from thinkwell.store.base import Transaction
-from thinkwell.store.deleting import deleted_agents, mark_deleted, remove_agent, remove_piece
+from thinkwell.store.base import Store, Transaction
+from thinkwell.store.deleting import (
+    deleted_agents,
+    has_rows,
+    mark_deleted,
+    remove_agent,
+    remove_piece,
+)
 
 log = logging.getLogger("thinkwell.host")
 
@@ -84,16 +91,37 @@ class Deletions:
 
     async def _erase(self, agent_id: str) -> None:
         store, commits = self._shared.store, self._shared.commits
-        commit = partial(commits.insist, None)
-        crash_here("d0")
-        while await commit(lambda tx: remove_piece(tx, agent_id)):
-            crash_here("d1")
-            await asyncio.sleep(0)
-        # Its turns are gone: none keeps its live rows.
-        await erase_live_rows(store, commit, agent_id)
-        await commit(lambda tx: remove_agent(tx, agent_id))
+        await _erase_rows(store, partial(commits.insist, None), agent_id)
         commits.forget_bodies(agent_id)
         await store.scrub()
+
+
+async def _erase_rows(store: Store, commit: Commit, agent_id: str) -> None:
+    crash_here("d0")
+    while await commit(lambda tx: remove_piece(tx, agent_id)):
+        crash_here("d1")
+        await asyncio.sleep(0)
+    # Its turns are gone: none keeps its live rows.
+    await erase_live_rows(store, commit, agent_id)
+    await commit(lambda tx: remove_agent(tx, agent_id))
+
+
+async def delete_unserved(store: Store, agent_id: str, *, now: float) -> bool:
+    """Delete an agent of an open store that no host serves. False if there is nothing of it.
+
+    The same marks and pieces: if this process dies, the next host or the next try goes on.
+    """
+
+    async def commit(work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+        async with store.transaction() as tx:
+            return await work(tx)
+
+    if not await has_rows(store, agent_id):
+        return False
+    await commit(lambda tx: mark_deleted(tx, agent_id, now=now))
+    await _erase_rows(store, commit, agent_id)
+    await store.scrub()
+    return True
 
 
 def _keep(owner: Owner) -> None:

@@ -13,8 +13,9 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
+from thinkwell.agent.entry import RunOptions
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError
@@ -27,10 +28,16 @@ from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.host.local import LocalHostClient
+from thinkwell.host.own_loop import OwnLoop, refuse_running_loop
 from thinkwell.host.stub import NamespaceStub, is_iterator, namespaces_of
 from thinkwell.store.open import store_from_url
+from thinkwell.tools.output import Output
 from thinkwell.tools.scope import Scope
+from thinkwell.turn.ask.admission import MessageInput
 from thinkwell.turn.ask.run_options import tools_by_name
+from thinkwell.turn.end.ending import TurnResult
+
+T = TypeVar("T")
 
 
 def create_agent(
@@ -110,6 +117,8 @@ class InlineAgent(_Members):
         self._awake = ExitStack()
         self._closed = False
         self._changing = asyncio.Lock()
+        self._sync: OwnLoop | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __getattr__(self, member: str) -> Any:
         if member.startswith("_"):
@@ -157,6 +166,51 @@ class InlineAgent(_Members):
         """Close it."""
         await self.close()
 
+    # Without async
+
+    @overload
+    def run_sync(
+        self, input: MessageInput, *, output: type[T] | Output[T], **options: Unpack[RunOptions]
+    ) -> TurnResult[T]: ...
+    @overload
+    def run_sync(
+        self, input: MessageInput, *, output: Any = None, **options: Unpack[RunOptions]
+    ) -> TurnResult: ...
+    def run_sync(self, input: MessageInput, **options: Any) -> TurnResult[Any]:
+        """`run` for code that is not async: a script, a test, a shell. It waits in this thread.
+
+        Between two calls nothing of the agent runs. Use `with create_agent(...) as agent:` to close
+        it, or leave that to the end of the program. Raises `ConfigurationError` where an event loop
+        runs already: there it is `await agent.run(...)`.
+        """
+        refuse_running_loop("agent.run_sync(...)", "await agent.run(...)")
+        return self._own_loop().run(self.run(input, **options))
+
+    def __enter__(self) -> Self:
+        """Start it, for `run_sync`."""
+        refuse_running_loop("with agent:", "async with agent:")
+        self._own_loop().run(self.__aenter__())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        if not self._closed:
+            loop = self._own_loop()
+            loop.run(self.close())
+            loop.close()
+
+    def _own_loop(self) -> OwnLoop:
+        if self._closed:
+            raise HostClosedError(CLOSED)
+        if self._sync is None:
+            self._sync = OwnLoop()
+        return self._sync
+
     async def use(self, plugin: Callable[[Self], Any]) -> Cleanup | None:
         """Let a plugin add hooks and scopes. See `Think.use`."""
         return await use(self, plugin)
@@ -190,7 +244,13 @@ class InlineAgent(_Members):
         async with self._changing:
             if self._closed:
                 raise HostClosedError(CLOSED)
+            if self._loop not in (None, asyncio.get_running_loop()):
+                raise ConfigurationError(
+                    "The agent was started in another event loop and works only there. Use either "
+                    "`await agent.run(...)` in one `asyncio.run(...)`, or `agent.run_sync(...)`."
+                )
             if self._host is None:
+                self._loop = asyncio.get_running_loop()
                 host = Host([type(self._instance.agent)], self._store, instance=self._instance)
                 await host.start()
                 try:

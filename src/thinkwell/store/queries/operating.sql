@@ -51,6 +51,25 @@ FROM agents a LEFT JOIN turns t ON t.agent = a.id
 WHERE a.class = COALESCE(:class, a.class) AND a.deleted_at IS NULL
 GROUP BY a.id, a.created_at ORDER BY last_turn_at DESC, a.id LIMIT :limit;
 
+-- name: agent_facts
+-- One agent and how much is stored of it.
+SELECT a.id, a.class, a.name, a.created_at, a.state,
+       (SELECT MAX(t.created_at) FROM turns t WHERE t.agent = a.id) AS last_turn_at,
+       (SELECT COUNT(*) FROM messages m WHERE m.agent = a.id) AS messages,
+       (SELECT COALESCE(SUM(m.bytes), 0) FROM messages m WHERE m.agent = a.id) AS message_bytes,
+       (SELECT COUNT(*) FROM storage s WHERE s.agent = a.id) AS stored_values
+FROM agents a WHERE a.id = :agent AND a.deleted_at IS NULL;
+
+-- name: agent_turn_counts
+-- How many turns of one agent have which status.
+SELECT CASE WHEN stop_reason = 'parked' THEN 'parked' ELSE status END AS state, COUNT(*) AS turns
+FROM turns WHERE agent = :agent GROUP BY 1 ORDER BY 2 DESC;
+
+-- name: agent_job_counts
+-- How many jobs of one agent have which status.
+SELECT CASE WHEN held IS NULL THEN status ELSE 'held' END AS state, COUNT(*) AS jobs
+FROM jobs WHERE agent = :agent GROUP BY 1 ORDER BY 2 DESC;
+
 -- name: agent_classes
 -- The classes of the agents in this file.
 SELECT DISTINCT class FROM agents ORDER BY class;
