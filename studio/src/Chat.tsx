@@ -67,6 +67,7 @@ export function Chat({ place, conversations, onMenu, onState }: Props) {
         />
       </Asking>
       <Notices
+        agent={place.agent}
         connection={chat.connection}
         refused={chat.refused}
         recovering={chat.recovering}

@@ -1,8 +1,10 @@
 // What stands between the transcript and the composer when something is not as it should be.
 import { Glyph } from "./icons";
 import type { Connection } from "./connection";
+import { problemOf } from "./settings";
 
 interface Props {
+  agent: string;
   connection: Connection;
   /** The connection was closed for good. */
   refused: { code: number; reason: string } | null;
@@ -13,9 +15,17 @@ interface Props {
   onDismiss: () => void;
 }
 
-export function Notices({ connection, refused, recovering, error, problem, onRetry, onDismiss }: Props) {
+export function Notices({ agent, connection, refused, recovering, error, problem, onRetry, onDismiss }: Props) {
   return (
     <div className="notices">
+      {problemOf(agent) && (
+        <div className="notice bad setup" role="alert">
+          <Glyph name="alert" />
+          <p>
+            <strong>{agent} cannot answer yet.</strong> {problemOf(agent)} Then start the server again.
+          </p>
+        </div>
+      )}
       {refused && (
         <div className="notice bad" role="alert">
           <Glyph name="alert" />

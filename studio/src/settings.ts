@@ -3,6 +3,7 @@ interface Written {
   agents?: string[];
   prefix?: string;
   root?: string;
+  problems?: Record<string, string>;
   suggestions?: Record<string, Record<string, string>>;
 }
 
@@ -15,5 +16,7 @@ export const root = written.root ?? "";
 export const agents: readonly string[] = written.agents?.length ? written.agents : ["assistant"];
 /** Things to say first to an agent: title and text. */
 export const suggestionsFor = (agent: string): [string, string][] => Object.entries(written.suggestions?.[agent] ?? {});
+/** Why an agent cannot answer, as far as the server knew when it started: its model, or a key, is missing. */
+export const problemOf = (agent: string): string => written.problems?.[agent] ?? "";
 /** First part of every agent's path. */
 export const prefix = `${root}/${written.prefix ?? "agents"}`.replace(/^\/+/, "");

@@ -17,6 +17,7 @@ from playwright.async_api import Locator, Page, expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from tests.cli.commands import environment
 from tests.wire.serving import serving
 from thinkwell import App, Think, ToolError, tool
 from thinkwell.features import Suggestions
@@ -135,9 +136,10 @@ async def chatting(page: Page, *, mounted_at: str = "") -> AsyncIterator[ChatPag
 
 
 class Served:
-    """`thinkwell serve` as a process that can be killed and started again at the same address."""
+    """`thinkwell serve`, or another command: can be killed and started at the same address."""
 
-    def __init__(self, agents: Path, store: Path) -> None:
+    def __init__(self, agents: Path, store: Path, *command: str) -> None:
+        self._command = command or ("serve",)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
@@ -147,8 +149,8 @@ class Served:
 
     async def start(self) -> None:
         """Returns once it answers."""
-        command = [sys.executable, "-m", "thinkwell.cli", "serve", *self._arguments]
-        self._process = await asyncio.create_subprocess_exec(*command)
+        command = [sys.executable, "-m", "thinkwell.cli", *self._command, *self._arguments]
+        self._process = await asyncio.create_subprocess_exec(*command, env=environment())
         async with aiohttp.ClientSession() as client:
             while True:
                 assert self._process.returncode is None, "the server did not start"
@@ -157,6 +159,12 @@ class Served:
                         if answer.status == 200:
                             return
                 await asyncio.sleep(0.05)
+
+    async def stop(self) -> None:
+        """As Ctrl-C does: what it started ends as well."""
+        if self._process and self._process.returncode is None:
+            self._process.terminate()
+            await self._process.wait()
 
     async def kill(self) -> None:
         """As `kill -9` does."""

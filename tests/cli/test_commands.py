@@ -97,3 +97,24 @@ async def test_a_folder_with_agents_can_be_served(tmp_path: Path):
     async with thinkwell("serve", *where, store=tmp_path / "x.db") as process:
         found = await process.says(r"(?s)agents/(\w+)/.*agents/(\w+)/")
         assert found.groups() == ("ada", "bo")
+
+
+async def test_serve_says_which_key_is_missing_and_serves_all_the_same(tmp_path: Path):
+    file = tmp_path / "agents.py"
+    file.write_text(
+        "from thinkwell import Think\n"
+        "class Ready(Think): model = 'demo'\n"
+        "class Keyless(Think): model = 'groq:llama'\n"
+        "class Modelless(Think): pass\n"
+        "class Chooser(Think):\n    def get_model(self): raise RuntimeError('asked')\n"
+    )
+    async with thinkwell("serve", str(file), "--port", "0", store=tmp_path / "x.db") as process:
+        address = await process.address()
+        told = (await process.says(r"(?s)problem.*Press"))[0]
+        async with aiohttp.ClientSession() as client, client.get(f"{address}/") as page:
+            assert page.status == 200
+        settings = f"{address}/_thinkwell/settings"
+        async with aiohttp.ClientSession() as client, client.get(settings) as answer:
+            problems = (await answer.json())["problems"]
+    assert "keyless: The model 'groq:llama' needs a key. Set GROQ_API_KEY." in told
+    assert problems.keys() == {"keyless", "modelless"}

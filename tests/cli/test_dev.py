@@ -107,13 +107,17 @@ async def test_a_wrong_command_line_ends_it(tmp_path: Path, file: Path):
 
 
 async def test_a_port_that_is_taken_is_one_clear_line(tmp_path: Path, file: Path):
-    arguments = ("dev", str(file), "--no-open", "--port")
-    async with thinkwell(*arguments, "0", store=tmp_path / "x.db") as first:
+    dev = ("dev", str(file), "--no-open", "--port")
+    async with thinkwell(*dev, "0", store=tmp_path / "x.db") as first:
         port = (await first.address()).rpartition(":")[2]
-        async with thinkwell(*arguments, port, store=tmp_path / "y.db") as second:
-            output = await second.ends()
-    assert second.status == 1
-    assert output.startswith(f"Error: Cannot listen on 127.0.0.1:{port}")
+        for command in (dev, ("serve", str(file), "--port")):
+            async with thinkwell(*command, port, store=tmp_path / "y.db") as second:
+                output = await second.ends()
+            assert second.status == 1
+            assert output == (
+                f"Error: Port {port} is in use: something else listens on 127.0.0.1:{port}. Stop "
+                f"it, or take another port: --port {int(port) + 1}, or --port 0 for a free one.\n"
+            )
 
 
 class TestFiles:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -114,7 +115,41 @@ def test_a_mistake_says_what_to_write(write: Callable[[str], str], text: str, pa
         load_app(path)
 
 
-def test_an_import_error_inside_the_module_is_shown_as_it_is(write: Callable[[str], str]):
-    write("import not_installed_anywhere")
-    with pytest.raises(ModuleNotFoundError, match="not_installed_anywhere"):
+def test_an_error_inside_the_module_is_shown_from_the_users_first_line_on(
+    write: Callable[[str], str],
+):
+    written = Path(write("import not_installed_anywhere")).resolve()
+    with pytest.raises(click.ClickException) as caught:
         load_app("written:app")
+    assert caught.value.message == (
+        "written:app cannot be loaded.\n"
+        "Traceback (most recent call last):\n"
+        f'  File "{written}", line 1, in <module>\n'
+        "    import not_installed_anywhere\n"
+        "ModuleNotFoundError: No module named 'not_installed_anywhere'"
+    )
+
+
+def test_a_mistake_that_we_found_is_one_line_with_the_users_file_and_line(
+    write: Callable[[str], str],
+):
+    path = write("from thinkwell import Think\n\nclass A(Think):\n    max_step = 3")
+    with pytest.raises(click.ClickException) as caught:
+        load_app(path)
+    assert re.fullmatch(
+        r".*written\.py:3: A\.max_step would do nothing\. [^\n]*", caught.value.message
+    )
+
+
+def test_a_call_that_python_would_refuse_is_told_in_one_line_too(write: Callable[[str], str]):
+    path = write("from thinkwell import App\napp = App(agnets=[])")
+    with pytest.raises(click.ClickException, match=r"written\.py:2: App\(\) has no 'agnets'\."):
+        load_app(path)
+
+
+def test_a_file_that_is_no_python_is_shown_with_its_line(write: Callable[[str], str]):
+    path = write("class A(Think)\n    pass")
+    with pytest.raises(click.ClickException) as caught:
+        load_app(path)
+    assert caught.value.message.startswith(f"{path} cannot be read.\n  File")
+    assert caught.value.message.endswith("SyntaxError: expected ':'")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from types import FrameType
 
 import click
 
-from thinkwell.cli.serve import Listening
+from thinkwell.cli.serve import Listening, listen
 
 POLL = 0.25
 """Seconds between two looks at the files."""
@@ -41,11 +40,11 @@ def run_dev(path: str, listening: Listening, options: Sequence[str]) -> int:
 
     `options` are handed to `thinkwell serve` as they are.
     """
-    with _listen(listening) as sock:
+    with listen(listening) as sock:
         os.set_inheritable(sock.fileno(), True)
         command = [
             *(sys.executable, "-m", "thinkwell.cli", "serve", path),
-            *("--host", listening.host, "--fd", str(sock.fileno())),
+            *("--host", listening.host, "--fd", str(sock.fileno()), "--dev"),
             *options,
         ]
         opening = [*command, "--open"] if listening.open_page else command
@@ -84,19 +83,6 @@ def _scan(folder: Path) -> Iterator[tuple[str, int]]:
                     yield path, os.stat(path).st_mtime_ns
                 except FileNotFoundError:  # gone since the folder was read
                     continue
-
-
-def _listen(listening: Listening) -> socket.socket:
-    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
-    try:
-        return socket.create_server(
-            (listening.host, listening.port), family=family, backlog=2048, reuse_port=False
-        )
-    except OSError as error:
-        address = f"{listening.host}:{listening.port}"
-        raise click.ClickException(
-            f"Cannot listen on {address}: {error.strerror or error}. Try --port 0."
-        ) from error
 
 
 class Supervisor:

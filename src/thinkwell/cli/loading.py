@@ -17,22 +17,27 @@ from typing import Any
 
 import click
 
+from thinkwell.cli.mistakes import loading
 from thinkwell.server.app import App
 
 
 def load_app(path: str, *, store: str | None = None) -> App:
     """The app in `path`. Raises `click.ClickException` that says what to write instead."""
-    file = Path(path)
-    if file.is_dir():
-        app = _app_of_folder(file)
-    elif file.suffix == ".py" or file.exists():
-        app = _app_of(_run_file(file), None)
-    else:
-        module_name, _, attribute = path.partition(":")
-        app = _app_of(_import(module_name), attribute or "app")
+    with loading(path):
+        app = _load(path)
     if store is not None:
         app.store = store
     return app
+
+
+def _load(path: str) -> App:
+    file = Path(path)
+    if file.is_dir():
+        return _app_of_folder(file)
+    if file.suffix == ".py" or file.exists():
+        return _app_of(_run_file(file), None)
+    module_name, _, attribute = path.partition(":")
+    return _app_of(_import(module_name), attribute or "app")
 
 
 def _app_of(module: ModuleType, attribute: str | None) -> App:

@@ -43,6 +43,7 @@ def main() -> None:
 @_server_options
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @click.option("--fd", type=int, hidden=True, help="A socket that listens already.")
+@click.option("--dev", is_flag=True, hidden=True, help="The page shows what really went wrong.")
 def serve(path: str, **options: Any) -> None:
     """Serve the agents in PATH."""
     from thinkwell.cli.loading import load_app
@@ -57,7 +58,7 @@ def serve(path: str, **options: Any) -> None:
     if not options["no_auth"]:
         refuse_open_binding(app, options["host"])
     accept_hosts(app, options["host"], everybody=options["no_auth"])
-    where = {name: options[name] for name in ("host", "port", "fd", "open_page")}
+    where = {name: options[name] for name in ("host", "port", "fd", "open_page", "dev")}
     run_server(app, Listening(**where))
 
 

@@ -8,6 +8,7 @@ goes on at the next start, and the process ends with status 0.
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import os
 import signal
@@ -20,8 +21,10 @@ import click
 import msgspec
 import uvicorn
 
+from thinkwell.agent.think import Think
 from thinkwell.cli.ending import UnjoinedThreads, ending, leave_tasks
 from thinkwell.cli.garbage import Garbage
+from thinkwell.cli.mistakes import model_problems
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.host.host import DRAIN_TIMEOUT
 from thinkwell.server.app import App
@@ -43,6 +46,28 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
     """A socket that listens already; it is used instead of a new one."""
     open_page: bool = False
     """Whether to open the page in the browser."""
+    dev: bool = False
+    """Whether whoever looks at the page is who writes the agents."""
+
+
+def listen(listening: Listening) -> socket.socket:
+    """A socket on that address. Raises `click.ClickException` if it cannot be had."""
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    try:
+        return socket.create_server(
+            (listening.host, listening.port), family=family, backlog=2048, reuse_port=False
+        )
+    except OSError as error:
+        address = f"{listening.host}:{listening.port}"
+        if error.errno == errno.EADDRINUSE:
+            raise click.ClickException(
+                f"Port {listening.port} is in use: something else listens on {address}. Stop it, "
+                f"or take another port: --port {listening.port + 1}, or --port 0 for a free one."
+            ) from error
+        raise click.ClickException(
+            f"Cannot listen on {address}: {os.strerror(error.errno or 0)}. Try another --host or "
+            "--port."
+        ) from error
 
 
 def refuse_open_binding(app: App, host: str) -> None:
@@ -97,6 +122,11 @@ def drain_timeout(app: AsgiApp) -> float:
 
 def run_server(app: App, listening: Listening) -> None:
     """Serve until a signal comes."""
+    if listening.fd is None:
+        listen(listening).close()  # before anything starts: a port in use is one clear line
+    if listening.dev:
+        # Who writes the agents reads on the page what went wrong; others never do.
+        Think.expose_errors = True
     config = server_config(app, host=listening.host, port=listening.port)
     server = AnnouncingServer(config, app, open_page=listening.open_page)
     # uvicorn repeats a signal once it has shut down; without a handler that would kill us then.
@@ -113,6 +143,7 @@ def run_server(app: App, listening: Listening) -> None:
 
 
 async def _serve(server: AnnouncingServer, app: App, fd: int | None) -> None:
+    app.problems = await model_problems(app.agents)
     await app.start()  # before the server, so that a locked store is one clear line
     with Garbage(lambda: app.is_busy) as garbage:
         watching = asyncio.get_running_loop().create_task(garbage.watch())
@@ -170,4 +201,6 @@ class AnnouncingServer(uvicorn.Server):
             click.echo(f"  agent    {address}/{self._app.prefix}/{name}/{{name}}")
         click.echo(f"  store    {self._app.store}")
         click.echo(f"  process  {os.getpid()}")
+        for name, problem in self._app.problems.items():
+            click.secho(f"  problem  {name}: {problem}", fg="yellow")
         click.echo("Press Ctrl-C to stop.")

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from thinkwell.core.errors import ConfigurationError, MissingExtraError
+from thinkwell.models import misnamed
 from thinkwell.models.base import Model
 from thinkwell.models.fallback import FallbackModel, close_model
 from thinkwell.models.pydantic_ai import PydanticAIModel, infer
@@ -25,10 +26,6 @@ ModelLike: TypeAlias = "str | Model | Sequence[str | Model | Any] | Any"
 """A string, a `Model`, a pydantic-ai model, or a list of these."""
 
 _BRIDGE = "pydantic-ai/"
-_FORMS = (
-    'Write "openai-chat:NAME", a preset such as "ollama:NAME", "provider:NAME" for a provider that '
-    'pydantic-ai knows, "demo", or pass a model object.'
-)
 
 
 class Preset(msgspec.Struct, frozen=True):
@@ -65,7 +62,7 @@ def resolve_model(like: ModelLike) -> Model:
         return like
     if isinstance(like, list | tuple):
         return FallbackModel([resolve_model(item) for item in cast("list[ModelLike]", like)])
-    raise ConfigurationError(f"{like!r} is no model. {_FORMS}")
+    raise misnamed.no_model(like)
 
 
 def is_pydantic_ai_model(value: object) -> bool:
@@ -121,7 +118,7 @@ def _from_string(name: str) -> Model:
         return DemoModel()
     provider, _, model_id = name.removeprefix(_BRIDGE).partition(":")
     if not provider or not model_id:
-        raise ConfigurationError(f"{name!r} names no model. {_FORMS}")
+        raise misnamed.no_provider(name)
     if name.startswith(_BRIDGE):
         return _through_bridge(name.removeprefix(_BRIDGE))
     if provider == "openai-chat":
@@ -154,15 +151,23 @@ def _from_preset(provider: str, model_id: str) -> Model:
 
 
 def _through_bridge(name: str) -> Model:
+    provider = name.partition(":")[0]
     try:
         return infer(name)
-    except MissingExtraError:
-        raise
+    except MissingExtraError as error:
+        if provider in misnamed.BRIDGED:
+            raise
+        raise _unknown(name) or misnamed.nobody_has(name, error.extra) from None
     except ImportError as error:
-        provider = name.partition(":")[0]
         raise ConfigurationError(
             f"The model {name!r} needs the client library of {provider!r}. "
-            f"Install it with: pip install 'pydantic-ai-slim[{provider}]'. ({error})"
+            f"Install it: pip install 'pydantic-ai-slim[{provider}]'"
         ) from error
     except Exception as error:
-        raise ConfigurationError(f"The model {name!r} cannot be used: {error} {_FORMS}") from error
+        # pydantic-ai knows providers that we do not: only it can say that there is none.
+        wrong = _unknown(name) if str(error).startswith("Unknown model") else None
+        raise wrong or misnamed.cannot_be_used(name, error) from error
+
+
+def _unknown(name: str) -> ConfigurationError | None:
+    return misnamed.unknown_provider(name, ["openai-chat", *PRESETS, *misnamed.BRIDGED])

@@ -117,6 +117,8 @@ class App:
         self.events = EventBus()
         """What happens inside, for whoever subscribes; also before the start."""
         self.features: Sequence[Feature] = listed(features, "App(features=...)")
+        self.problems: Mapping[str, str] = {}
+        """Why agents could not answer, by their names in URLs; the page shows it."""
         self._names = options.names_of(self.agents)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
@@ -295,7 +297,10 @@ class App:
             page=Page(
                 agents=self.agent_names,
                 prefix=self.prefix,
-                told=page_settings({c.agent_class: c for c in self.agents}, self.features),
+                told={
+                    **page_settings({c.agent_class: c for c in self.agents}, self.features),
+                    "problems": self.problems,
+                },
             ),
             access=Access(
                 self.auth,

@@ -1,5 +1,6 @@
 """From what a user wrote to a model (DESIGN §4)."""
 
+import re
 import sys
 import threading
 from typing import Any
@@ -158,3 +159,29 @@ class TestFallbackChain:
     def test_a_chain_of_nothing_is_refused(self):
         with pytest.raises(ConfigurationError, match="needs a model"):
             resolve_model([])
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("opnai:gpt-4o", "There is no provider 'opnai'. Did you mean \"openai-chat:gpt-4o\"?"),
+        ("gpt-4o", "'gpt-4o' names no provider. Did you mean \"openai-chat:gpt-4o\"?"),
+        ("acme:large", "There is no provider 'acme'"),
+    ],
+)
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_misspelt_provider_is_named_with_and_without_the_extra(
+    name: str, told: str, installed: bool, monkeypatch: pytest.MonkeyPatch
+):
+    if not installed:
+        monkeypatch.setitem(sys.modules, "pydantic_ai.models", None)
+    with pytest.raises(ConfigurationError, match=re.escape(told)) as caught:
+        resolve_model(name)
+    assert ("pip install" in str(caught.value)) == (not installed and name == "acme:large")
+
+
+def test_a_key_that_is_missing_behind_the_bridge_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ConfigurationError) as caught:
+        resolve_model("openai:gpt-4o")
+    assert str(caught.value) == "The model 'openai:gpt-4o' needs a key. Set OPENAI_API_KEY."
