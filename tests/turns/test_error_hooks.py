@@ -186,6 +186,16 @@ class TestWhatWasAnsweredIsInStorage:
 
 
 class TestStages:
+    async def test_m020_what_cannot_be_parsed_is_told_on_the_bus_too(self):
+        async with running(Deaf, "fine") as stage:
+            client = await stage.connect()
+            init = {"method": "POST", "body": "{half"}
+            await client.send(type="cf_agent_use_chat_request", id="q1", init=init)
+            await client.until_end()
+            (event,) = stage.fields("chat:request:failed")
+            assert (event["stage"], event["messages_persisted"]) == ("parse", False)
+            assert event["request_id"] == "q1"
+
     async def test_11_1_what_cannot_be_stored_is_persist(self, monkeypatch: pytest.MonkeyPatch):
         async with running(Deaf, "fine") as stage:
             seen: list[str] = []

@@ -79,6 +79,12 @@ class TestProviderRequest:
 
 
 class TestMerging:
+    async def test_004_a_header_without_a_value_is_not_sent(self):
+        async with configured({"headers": {"a": "1", "b": "2"}}, "ok") as stage:
+            stage.agent.add_hook("before_turn", lambda _: {"headers": {"b": None, "c": None}})
+            await stage.agent.run("hi")
+            assert dict(stage.model.requests[0].headers) == {"a": "1"}
+
     async def test_ac93_the_last_given_value_wins_and_each_hook_sees_the_one_before(self):
         seen: list[Any] = []
 

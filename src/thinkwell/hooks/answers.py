@@ -106,7 +106,8 @@ class TurnConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Seconds for the turn, or by name as in `time_limits`; None switches one off."""
     chat_stream_stall_timeout: float | None = None
     """Seconds without a chunk after which the model call is begun anew; 0 means never."""
-    headers: Mapping[str, str] | None = None
+    headers: Mapping[str, str | None] | None = None
+    """HTTP headers of the model call; None takes one away that an earlier hook has set."""
     repair_tool_call: RepairToolCall | None = None
     """Mends a call with an unknown tool or arguments that do not fit."""
     transforms: Transform | Sequence[Transform] | None = None

@@ -201,7 +201,16 @@ async def explain_refusal(turns: Turns, request_id: str | None, reason: str, ask
         partial=None,
         attempt=0,
     )
-    return str(await parts.hooks.on_chat_error(error, context))
+    decided = await parts.hooks.on_chat_error(error, context)
+    parts.bus.emit(
+        "chat:request:failed",
+        request_id=refused.request_id,
+        stage="parse",
+        messages_persisted=False,
+        classification=None,
+        error=decided,
+    )
+    return str(decided)
 
 
 def read_client_tools(schemas: list[Any] | None) -> tuple[dict[str, Any], ...] | None:

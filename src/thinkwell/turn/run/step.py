@@ -197,7 +197,7 @@ def _with_request(
         system=_with_section(context.system, sections),
         tools=_specs(context.tools.values()),
         tool_choice=context.tool_choice,
-        headers=config.headers or {},
+        headers={name: v for name, v in (config.headers or {}).items() if v is not None},
         connect_timeout=turn.settings.limits.connect,
         **sampling_of(config),
     )
