@@ -17,15 +17,17 @@ from thinkwell.testing import ScriptedModel
 RESTORED = [UserMessage(content=(TextContent("restored"),))]
 
 
-async def test_a_restore_that_comes_while_a_turn_is_accepted_is_refused():
+@pytest.mark.parametrize("verb", ["restore", "reset"])
+async def test_what_replaces_the_history_while_a_turn_is_accepted_is_refused(verb: str):
     async with create_agent(model=ScriptedModel(["one", "two"])) as agent:
         await agent.run("first")
         submitted = asyncio.ensure_future(agent.submit("second"))
         commits: Any = loosely(agent)._instance.agent._turns.parts.commits
         while not commits._asked:  # its row is asked for and not stored
             await asyncio.sleep(0)
-        with pytest.raises(TurnActiveError, match=r"history\.restore"):
-            await agent.history.restore(RESTORED)
+        history = agent.history
+        with pytest.raises(TurnActiveError, match=rf"history\.{verb}"):
+            await (history.reset() if verb == "reset" else history.restore(RESTORED))
         await submitted
         await agent.wait_until_stable()
         texts = [text_of(message) for message in await agent.get_messages()]
@@ -39,4 +41,6 @@ async def test_nothing_to_answer_is_no_turn(nothing: Any):
         assert [chunk async for chunk in agent.stream(nothing)] == []
         with pytest.raises(ValueError, match="at least one message"):
             await agent.submit(nothing)
+        with pytest.raises(ValueError, match=r"steer\(\) needs at least one message"):
+            await agent.steer(nothing)
         assert await agent.get_messages() == []

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from thinkwell.core.errors import TurnActiveError
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import Disposer
 from thinkwell.journal.tail import Chunks, TailEvent
@@ -74,9 +73,7 @@ class HistoryView:
 
     async def reset(self) -> None:
         """Forget the conversation. Raises `TurnActiveError` while a turn runs or waits."""
-        if self._turns.busy:
-            raise TurnActiveError("history.reset")
-        await self._turns.clear()
+        await self._turns.clear(idle_for="history.reset")
 
     async def restore(self, messages: Sequence[ModelMessage]) -> None:
         """Replace the conversation by copies of these messages, in one go.

@@ -39,6 +39,7 @@ from thinkwell.turn.ask.admission import (
     TurnRequest,
     as_messages,
     is_empty,
+    refuse_empty,
     refuse_nested,
 )
 from thinkwell.turn.ask.answers import approval_answer, result_answer
@@ -173,8 +174,7 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
         The same id or key again gives the first submission with `accepted=False`. Look at it with
         `get_turn`, stop it with `cancel_chat`.
         """
-        if is_empty(input):
-            raise ValueError('submit() needs at least one message: `await agent.submit("hello")`.')
+        refuse_empty("submit", input)
         request = TurnRequest(
             trigger="submission",
             messages=as_messages(input),
@@ -207,6 +207,7 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
 
     async def steer(self, text: str) -> Submission:
         """Say something while a turn runs: it stops at its next step, and this is answered next."""
+        refuse_empty("steer", text)
         request = TurnRequest(trigger="submission", messages=as_messages(text), steer=True)
         admission, _ = await self._turns.ask(request)
         return Submission.of(admission.record, accepted=admission.accepted)

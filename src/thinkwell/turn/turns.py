@@ -22,7 +22,6 @@ from thinkwell.core.errors import (
     HostClosedError,
     StoreUnavailableError,
     ThinkwellError,
-    TurnActiveError,
     TurnChainError,
     TurnNotFoundError,
 )
@@ -53,7 +52,7 @@ from thinkwell.turn.ask.answers import (
 )
 from thinkwell.turn.ask.authority import on_behalf
 from thinkwell.turn.ask.checked_answer import check_answer
-from thinkwell.turn.ask.clear import erase_traces, next_generation
+from thinkwell.turn.ask.clear import erase_traces, next_generation, refuse_if_busy
 from thinkwell.turn.ask.policy import Plan, Policy, plan_intake
 from thinkwell.turn.ask.run_options import Options
 from thinkwell.turn.end.end_turn import (
@@ -353,9 +352,13 @@ class Turns:
         active = self.line.active
         return active is not None and await self.cancel(active.record.request_id, reason)
 
-    async def clear(self, *, but: str | None = None) -> None:
-        """Forget the conversation (spec/01 §8.3)."""
-        await self.reset(forget=True)
+    async def clear(self, *, but: str | None = None, idle_for: str | None = None) -> None:
+        """Forget the conversation (spec/01 §8.3).
+
+        `idle_for` names a call that must not stop anything: while a turn runs or waits, it raises
+        `TurnActiveError`.
+        """
+        await self.reset(forget=True, idle_for=idle_for)
         self.parts.audience.cleared(but)
         self.changed()
 
@@ -368,31 +371,36 @@ class Turns:
         parts = self.parts
 
         async def write(tx: Transaction) -> None:
-            if await unsettled_turns(tx, parts.owner.agent_id):
-                raise TurnActiveError(call)
+            await refuse_if_busy(tx, parts, call)
             await change(tx)
 
         await parts.commits.run(parts.owner, write)
         await parts.audience.send_transcript()
         self.changed()
 
-    async def reset(self, *, forget: bool = False) -> None:
+    async def reset(self, *, forget: bool = False, idle_for: str | None = None) -> None:
         """A new generation: what runs stops, what waits is skipped (spec/02 §3.5)."""
         more: Together | None = None
+        if idle_for is not None:  # now, so that no feature hears of a clear that is not to be
+            await refuse_if_busy(self.parts.store, self.parts, idle_for)
         if forget:  # the features' code runs before the transaction, never inside it (DESIGN §8.9)
             parts = self.parts
             more = await parts.offers.forget(parts.owner.agent_id, parts.limits.hook)
-        stale = await run_to_the_end(self._next_generation(more))
+        stale = await run_to_the_end(self._next_generation(more, idle_for))
         # Ends go out before a clear: after it, a client would show an empty reply. Inside a turn
         # nobody can wait for them: they come when this turn has left its slot.
         if stale and not is_inside_turn(self.parts.owner.agent_id):
             await asyncio.gather(*(handle.until_over() for handle in stale))
 
-    async def _next_generation(self, forget: Together | None) -> list[TurnHandle]:
+    async def _next_generation(
+        self, forget: Together | None, idle_for: str | None
+    ) -> list[TurnHandle]:
         """Stores the new generation and stops what is of an older one."""
         running = None if self.running is None else self.running.log
         with self.line.entering():
-            generation = await next_generation(self.parts, running, forget=forget)
+            generation = await next_generation(
+                self.parts, running, forget=forget, idle_for=idle_for
+            )
             self.line.generation = max(self.line.generation, generation)
         stale = [t for t in self.line.handles() if t.record.generation < generation]
         for handle in stale:

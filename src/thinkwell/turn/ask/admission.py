@@ -416,6 +416,12 @@ def from_client(message: UIMessage) -> UIMessage:
     return keep_user_parts(strip_reserved_metadata(message))
 
 
+def refuse_empty(call: str, value: MessageInput) -> None:
+    """Raises `ValueError` where nothing to answer is a mistake of the caller's."""
+    if is_empty(value):
+        raise ValueError(f'{call}() needs at least one message: `await agent.{call}("hello")`.')
+
+
 def is_empty(value: MessageInput) -> bool:
     """Whether there is nothing to answer."""
     return len(value) == 0

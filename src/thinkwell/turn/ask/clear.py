@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from thinkwell.core.errors import TurnActiveError
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.trimming import erase_live_rows
 from thinkwell.journal.turn_log import TurnLog
-from thinkwell.store.base import Transaction
+from thinkwell.journal.turns import unsettled_turns
+from thinkwell.store.base import Reader, Transaction
 from thinkwell.turn.end.end_turn import end_older
 from thinkwell.turn.parts import Parts
 
@@ -24,13 +26,31 @@ _ERASED = (
 """What a clear does beside deleting the messages."""
 
 
-async def next_generation(parts: Parts, running: TurnLog | None, *, forget: Together | None) -> int:
-    """Store the next generation and skip what is unsettled.
+async def refuse_if_busy(reader: Reader, parts: Parts, call: str) -> None:
+    """Raises `TurnActiveError`, which names `call`, while a turn runs or waits.
+
+    Only inside the transaction that then changes something is the answer sure: a turn that is
+    accepted meanwhile comes before it or after it.
+    """
+    if await unsettled_turns(reader, parts.owner.agent_id):
+        raise TurnActiveError(call)
+
+
+async def next_generation(
+    parts: Parts,
+    running: TurnLog | None,
+    *,
+    forget: Together | None,
+    idle_for: str | None = None,
+) -> int:
+    """Store the next generation and skip what is unsettled; with `idle_for`, refuse instead.
 
     `forget` also erases the rest, and is what features write on that occasion.
     """
 
     async def work(tx: Transaction) -> int:
+        if idle_for is not None:
+            await refuse_if_busy(tx, parts, idle_for)
         generation = await _bump(tx, parts)
         if running is not None:
             if_not_stored(partial(_keep, running))
