@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -12,6 +12,9 @@ from tests.turns.support import Stage, loosely, running
 from tests.turns.test_approvals import decide
 from tests.turns.test_client_tools import LOCATE, answer, idle
 from thinkwell import Principal, Think, tool
+from thinkwell.features import Feature
+from thinkwell.hooks import HookContext
+from thinkwell.journal import asked
 from thinkwell.journal.turns import newest_turn
 from thinkwell.testing import call, pause
 
@@ -65,6 +68,35 @@ def of_turn(**changed: Any) -> dict[str, Any]:
         "step_number": 0,
     }
     return {**known, **changed}
+
+
+class Toolbox(Feature):
+    """Says which tools it has, and where it was asked."""
+
+    name = "toolbox"
+    inside: ClassVar[list[bool]]
+
+    def tools(self, turn: HookContext) -> dict[str, Any]:
+        self.inside.append(asked._running() is not None)  # pyright: ignore[reportPrivateUsage]
+        return {}
+
+
+class Equipped(Clerk):
+    features = [Toolbox()]
+
+
+async def test_features_are_asked_for_the_tool_of_a_call_outside_of_the_transaction():
+    """DESIGN §8.9: code of users inside it would hold up the commits of all agents."""
+    Toolbox.inside = []
+    async with running(Equipped, [call("locate", {})], "in Paris") as stage:
+        ann = await stage.connect("a", principal=ANN)
+        await ann.ask("where?", clientTools=[LOCATE])
+        await ann.until_end()
+        before = len(Toolbox.inside)
+        await answer(ann, "call-1")
+        await idle(stage)
+        assert len(Toolbox.inside) > before
+        assert not any(Toolbox.inside)
 
 
 async def test_the_result_of_a_client_tool_belongs_to_the_turn_that_asked_for_it():

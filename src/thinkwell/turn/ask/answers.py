@@ -66,6 +66,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     by: Principal | None = None
     """Who answers."""
     by_client: bool = False
+    meets: Tool | None = None
+    """The tool of the call, as far as it is known beside the turn that runs."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +144,12 @@ async def apply_answer(
     if not answer.by_client:
         asker = asking_for(parts.owner.agent_id)
         answer = msgspec.structs.replace(answer, by=None if asker is None else asker.principal)
+    if answer.outcome == "client":
+        # Scopes and features are asked now: code of users is never run in a transaction, where it
+        # would hold up all agents (DESIGN §8.9).
+        answer = msgspec.structs.replace(
+            answer, meets=await _declared_tool(parts, running(), answer.tool_call_id)
+        )
     answered = await parts.commits.run(parts.owner, lambda tx: _apply(tx, parts, running(), answer))
     if answered.decision is not None:
         parts.bus.emit("chat:decision", **msgspec.structs.asdict(answered.decision))
@@ -154,7 +162,7 @@ async def _apply(
     growing = None if running is None or running.reply.stored else running
     part = None if growing is None else growing.reply.fold.tool_call(answer.tool_call_id)
     if growing is not None and part is not None:
-        if answer.outcome == "client" and runs_here(parts, part, growing):
+        if answer.outcome == "client" and _runs_here(part, growing, answer.meets):
             return Answered()
         return await _apply_to_running(tx, parts, growing, answer)
     stored = await _find(tx, parts, answer.tool_call_id)
@@ -162,22 +170,37 @@ async def _apply(
         log.info("an answer for an unknown call", extra={"action": "answer"})
         return Answered()
     found = find_call([stored.message], answer.tool_call_id)
-    if answer.outcome == "client" and found is not None and runs_here(parts, found.part):
+    part = None if found is None else found.part
+    if answer.outcome == "client" and part and _runs_here(part, None, answer.meets):
         return Answered()
     return await _apply_to_stored(tx, parts, stored, answer)
 
 
 def runs_here(parts: Parts, part: Part, turn: RunningTurn | None = None) -> bool:
     """Whether the server runs this call itself: then nobody else says what comes of it."""
-    name = tool_name(part)
+    return _runs_here(part, turn, tool_of(parts, tool_name(part), turn))
+
+
+def _runs_here(part: Part, turn: RunningTurn | None, known: Tool | None) -> bool:
     if turn is not None and part.get("toolCallId") in turn.past.ledger:
         return True
-    tool = tool_of(parts, name, turn)
+    tool = (None if turn is None else turn.settings.tools.get(tool_name(part))) or known
     return tool is not None and not tool.is_client
 
 
+async def _declared_tool(
+    parts: Parts, running: RunningTurn | None, tool_call_id: str
+) -> Tool | None:
+    """The tool that a call names."""
+    part = None if running is None else running.reply.fold.tool_call(tool_call_id)
+    if part is None:
+        stored = await find_stored_call(parts.store, parts, tool_call_id)
+        part = None if stored is None else stored.part
+    return None if part is None else tool_of(parts, tool_name(part), None)
+
+
 def tool_of(parts: Parts, name: str, turn: RunningTurn | None) -> Tool | None:
-    """The tool of that name, as far as it is known outside an attempt."""
+    """The tool of that name, as far as it is known outside an attempt. Calls code of users."""
     found = parts.scopes.find_tool(name)
     tool = None if turn is None else turn.settings.tools.get(name)
     tool = tool or (parts.own_tools.get(name) if found is None else found.tool)
