@@ -24,7 +24,6 @@ from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import TailEvent
 from thinkwell.journal.turns import Trigger, TurnRecord, turns_of_message
 from thinkwell.messages.message import UIMessage
-from thinkwell.messages.validate import check_message, check_reference
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.changes import Change, carry_out
 from thinkwell.session.session import Session
@@ -197,7 +196,7 @@ class AgentKit:
             raise Refusal(status, text) from error
 
     async def _send(self, asked: ChatRequest, asker: Asker) -> Submission | None:
-        turns, copy = self._chat, _copied_answer(asked)
+        turns, copy = self._chat, asked.copied_answer()
         if copy is not None:
             went_on = await go_on(turns, copy, asked, asker)
             if went_on.handle is None:
@@ -257,14 +256,6 @@ def _of_client(input: MessageInput) -> tuple[UIMessage, ...]:
         raise Refusal(413, f"These are {len(messages)} messages; at most {MOST_NEW} may come.")
     check_sizes(messages)
     return messages
-
-
-def _copied_answer(asked: ChatRequest) -> UIMessage | None:
-    """The client's copy of an answer, if that is its last message."""
-    if not asked.messages or asked.trigger != "submit-message":
-        return None
-    last = asked.messages[-1]
-    return check_message(last) if check_reference(last).role == "assistant" else None
 
 
 def _submission(admission: Admission) -> Submission:

@@ -11,6 +11,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from thinkwell.messages.message import UIMessage
+from thinkwell.messages.validate import check_message, check_reference
+
 Trigger = Literal["submit-message", "regenerate-message"]
 ResultState = Literal["output-available", "output-error"]
 
@@ -28,6 +31,16 @@ class ChatRequest(msgspec.Struct, frozen=True, kw_only=True):
     """None when the key is absent (keep the stored ones); an empty list clears them (§6.2)."""
     body: dict[str, Any] = msgspec.field(default_factory=dict[str, Any])
     """Every other key of the request body."""
+
+    def copied_answer(self) -> UIMessage | None:
+        """The client's copy of an answer, if that is its last message: it brings no question.
+
+        Raises `ValueError` if that is no message.
+        """
+        if not self.messages or self.trigger != "submit-message":
+            return None
+        last = self.messages[-1]
+        return check_message(last) if check_reference(last).role == "assistant" else None
 
 
 class ChatCancel(msgspec.Struct, frozen=True):

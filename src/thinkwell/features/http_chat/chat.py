@@ -25,7 +25,6 @@ from thinkwell.features.http_chat.streams import (
 )
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.routes import Route, RouteRequest
-from thinkwell.messages.message import UIMessage
 from thinkwell.wire.frames import ChatRequest
 from thinkwell.wire.http import HttpRequest, HttpResponse
 from thinkwell.wire.http_body import Refusal, read_object
@@ -51,15 +50,11 @@ class HttpChat(Feature):
         """Accept what a client asks for and stream the answer."""
         chat = await _read(asked.request)
         sent = await self.kit.send(chat, asked)
-        copy = _copied_answer(chat)
-        if copy is not None:
-            stream = (
-                caught_up(self.kit, copy)
-                if sent is None
-                else joined_stream(self.kit, sent.request_id, copy["id"], copy)
-            )
-        elif sent is None:
-            raise RuntimeError("a question was neither accepted nor refused")
+        copy = chat.copied_answer()
+        if sent is None:  # a copy in which nothing is new: questions are accepted or refused
+            stream = caught_up(self.kit, chat.messages[-1])
+        elif copy is not None:
+            stream = joined_stream(self.kit, sent.request_id, copy["id"], copy)
         elif sent.accepted:
             stream = turn_stream(self.kit, sent.request_id)
         else:
@@ -80,12 +75,6 @@ class HttpChat(Feature):
         if asked.request.method == "HEAD":  # nobody will read it
             return HttpResponse(content_type=STREAM_TYPE)
         return _response(whole_stream(self.kit, line[0]))
-
-
-def _copied_answer(asked: ChatRequest) -> UIMessage | None:
-    """The client's copy of an answer, if that is its last message. The kit has checked it."""
-    last = asked.messages[-1]
-    return last if asked.trigger == "submit-message" and last["role"] == "assistant" else None
 
 
 def _response(stream: AsyncIterator[bytes]) -> HttpResponse:
