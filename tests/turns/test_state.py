@@ -371,3 +371,11 @@ class TestWhoeverMayOnlyLook:
             assert connection.readonly
             await guest.send(type="cf_agent_state", state=1)
             assert refusals(guest) == [READONLY]
+
+
+@pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf")]}])
+async def test_a_number_that_json_has_not_is_refused_instead_of_becoming_null(value: Any):
+    async with running(Board) as stage:
+        with pytest.raises(ValueError, match="JSON"):
+            await stage.agent.set_state(value)
+        assert stage.agent.state == {"n": 0}

@@ -103,7 +103,7 @@ class StateBox:
                 self._text = stored
                 return
         if initial is not None:
-            text = json.encode(initial)
+            text = json.dumps(json.to_storable(initial))
             self._typed(json.loads(text))  # a wrong one is told now, not to whoever reads it first
             if store:
                 await self._store(text)
@@ -114,7 +114,7 @@ class StateBox:
         asker = asking_for(self._agent_id) if source == "server" else None
         if asker is not None and asker.read_only:
             raise ReadonlyError  # whoever only may look cannot do it through a turn either (§2.6)
-        plain = json.to_jsonable(value)
+        plain = json.to_storable(value)
         text = json.dumps(plain)
         judge = self._owner.validate_state_change
         await call_user("validate_state_change", judge, self._typed(json.loads(text)), source)
