@@ -32,6 +32,17 @@ async def test_the_first_call_of_a_namespace_starts_the_agent():
         await agent.close()
 
 
+async def test_a_block_of_writes_starts_the_agent_too():
+    agent = create_agent(model=ScriptedModel())
+    try:
+        async with agent.storage.together():
+            await agent.storage.set("x", 1)
+            assert await agent.storage.get("x") is None
+        assert await agent.storage.list() == {"x": 1}
+    finally:
+        await agent.close()
+
+
 @pytest.mark.parametrize("namespace", ["storage", "jobs", "session", "branches", "notes"])
 async def test_a_namespace_of_a_closed_agent_says_that_it_is_closed(namespace: str):
     agent = create_agent(model=ScriptedModel(), features=[Notes()])

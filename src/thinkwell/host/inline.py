@@ -10,8 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import ExitStack, aclosing
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
@@ -150,7 +158,14 @@ class InlineAgent(_Members):
         found = self._instance.agent.__dict__.get(name)
         # Before the start there are only those that can be used then (`Feature.on_made`); the
         # others are made by the start, which the first call of one of their methods brings about.
-        return NamespaceStub(self._call, name) if found is None else found
+        return NamespaceStub(self._call, name, self._together) if found is None else found
+
+    @asynccontextmanager
+    async def _together(self) -> AsyncGenerator[None]:
+        """`storage.together()` of an agent that may not have started."""
+        await self._start()
+        async with self._instance.agent.storage.together():
+            yield
 
     async def __aenter__(self) -> Self:
         """Start it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from thinkwell.core.spelling import did_you_mean
@@ -82,14 +83,22 @@ class AgentStub:
 class NamespaceStub:
     """A namespace of an agent, seen from outside: its public async methods."""
 
-    def __init__(self, call: Callable[[str], Callable[..., Any]], name: str) -> None:
+    def __init__(
+        self,
+        call: Callable[[str], Callable[..., Any]],
+        name: str,
+        block: Callable[[], AbstractAsyncContextManager[None]] | None = None,
+    ) -> None:
         self._call = call
         self._name = name
+        self._block = block
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         if method.startswith("_"):
             raise AttributeError(method)
         path = f"{self._name}.{method}"
+        if path == _BLOCK and self._block is not None:
+            return self._block
         if path == _BLOCK:
             raise AttributeError(
                 f"`{path}()` does not work from outside an agent: a block is one piece of code. "
