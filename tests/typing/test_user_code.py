@@ -5,7 +5,7 @@ A file in `fails/` says above a line what each checker finds wrong with it:
     # E pyright: "str" is not assignable to "TurnConfig"
     # E mypy: Incompatible return value type
 
-Each checker runs once over all files. The first line of those files, `# type: ignore`, keeps the
+`nothing` is for what a checker does not see. Each checker runs once over all files. The first line of those files, `# type: ignore`, keeps the
 checks of this repository quiet about them and is left out here.
 """
 
@@ -86,7 +86,8 @@ def expected(code: Path, checker: str) -> Errors:
                 waiting[match[1]] = match[2]
             elif waiting:
                 assert set(waiting) == {"pyright", "mypy"}, f"{path.name}:{number} names one only"
-                wanted[name_of(code, path), number] = waiting[checker]
+                if waiting[checker] != "nothing":
+                    wanted[name_of(code, path), number] = waiting[checker]
                 waiting = {}
     return wanted
 

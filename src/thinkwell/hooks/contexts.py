@@ -6,8 +6,8 @@ frames. Contexts are structs because one is made per streamed chunk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,8 +19,13 @@ from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.models.base import FinishReason, Model, ModelRequest, ToolChoice
+from thinkwell.tools.context import ToolContext
 from thinkwell.tools.scope import Scope
-from thinkwell.tools.tool import Tool
+from thinkwell.tools.tool import FunctionCall, Tool
+from thinkwell.tools.typed import read_as
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Stage: TypeAlias = Literal[
     "parse",
@@ -301,6 +306,35 @@ class ToolCallContext(HookContext, frozen=True, kw_only=True):
         """Id, name and arguments in one."""
         return CallInfo(id=self.tool_call_id, name=self.tool_name, arguments=self.input)
 
+    def input_as(self, kind: type[T]) -> T:
+        """The input as a pydantic model, a dataclass, a struct, a TypedDict.
+
+        Raises `ValueError` if it does not fit.
+        """
+        return read_as(kind, self.input, f"The input of {self.tool_name!r}")
+
+    def for_tool(self, tool: Callable[P, Any], read: Callable[P, T]) -> T | None:
+        """What `read` says about the arguments of a call of `tool`; None for any other tool.
+
+        `read` has the parameters of the tool's function, and pyright compares them. A
+        `ToolContext` among them knows no `runtime_context`, `authorization` and `idempotency_key`.
+        """
+        execute = self.tool.execute
+        if not isinstance(execute, FunctionCall) or not execute.is_of(tool):
+            return None
+        context = ToolContext(
+            tool_call_id=self.tool_call_id,
+            tool_name=self.tool_name,
+            messages=self.messages,
+            abort_signal=self.abort_signal,
+            step_number=self.step_number,
+            request_id=self.request_id,
+            agent=self.agent,
+            idempotency_key="",
+            principal=self.principal,
+        )
+        return execute.hand_to(read, self.tool.validate(dict(self.input)), context)
+
 
 class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call by id, name and the arguments it runs with."""
@@ -308,6 +342,13 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     arguments: Any
+
+    def input_as(self, kind: type[T]) -> T:
+        """The arguments as a pydantic model, a dataclass, a struct, a TypedDict.
+
+        Raises `ValueError` if they do not fit.
+        """
+        return read_as(kind, self.arguments, f"The input of {self.name!r}")
 
 
 class ToolSuccessContext(HookContext, frozen=True, kw_only=True):
@@ -355,6 +396,13 @@ class CallEnded(HookContext, frozen=True, kw_only=True):
     duration_ms: float
     dynamic: bool = False
     """Whether the agent's own code does not have the tool: a scope, a client or nobody does."""
+
+    def input_as(self, kind: type[T]) -> T:
+        """The input as a pydantic model, a dataclass, a struct, a TypedDict.
+
+        Raises `ValueError` if it does not fit, as the input of an `invalid` call may not.
+        """
+        return read_as(kind, self.input, f"The input of {self.tool_name!r}")
 
 
 class CallSucceeded(CallEnded, frozen=True, kw_only=True):

@@ -41,6 +41,7 @@ Effect = Literal["pure", "idempotent", "once"]
 Execute: TypeAlias = "Callable[[Any, ToolContext], Any]"
 NeedsApproval: TypeAlias = "bool | Callable[[Any, ToolContext], bool | Awaitable[bool]]"
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 _EFFECTS = ("pure", "idempotent", "once")
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
@@ -108,6 +109,30 @@ class Tool:
             )
         check_switch(self.enabled, f"Tool {self.name!r}")
         check_options(self.name, self, has_handler=self.execute is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCall:
+    """The `execute` of a tool that is a function: the input is its keywords."""
+
+    function: Callable[..., Any]
+    context_parameter: str | None
+    """What the function calls its `ToolContext`, if it has one."""
+
+    def __call__(self, value: dict[str, Any], ctx: ToolContext) -> Any:
+        """Call the function."""
+        return self.hand_to(self.function, value, ctx)
+
+    def hand_to(self, reader: Callable[..., R], value: dict[str, Any], ctx: ToolContext) -> R:
+        """Call another function with the same parameters."""
+        if self.context_parameter is None:
+            return reader(**value)
+        return reader(**value, **{self.context_parameter: ctx})
+
+    def is_of(self, function: Callable[..., Any]) -> bool:
+        """Whether this is the tool a function was made into, bound to an agent or not."""
+        ours = getattr(self.function, "__func__", self.function)
+        return ours is getattr(function, "__func__", function)
 
 
 class ToolOptions(TypedDict, total=False):
@@ -314,7 +339,7 @@ def _make(
         name=name,
         description=mark.description if mark.description is not None else summary(function),
         input_schema=mark.schema.input_schema,
-        execute=_with_keywords(call, mark.schema.context_parameter),
+        execute=FunctionCall(call, mark.schema.context_parameter),
         validate=mark.schema.validate,
         effect=mark.effect,
         timeout=mark.timeout,
@@ -356,15 +381,6 @@ def _from_pydantic_ai(value: Any) -> Tool:
         needs_approval=value.requires_approval,
         metadata=value.metadata,
     )
-
-
-def _with_keywords(call: Callable[..., Any], context_parameter: str | None) -> Execute:
-    def execute(value: dict[str, Any], ctx: ToolContext) -> Any:
-        if context_parameter is None:
-            return call(**value)
-        return call(**value, **{context_parameter: ctx})
-
-    return execute
 
 
 def _is_blocking(function: Callable[..., Any], *, inline: bool) -> bool:
