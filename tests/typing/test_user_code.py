@@ -5,8 +5,9 @@ A file in `fails/` says above a line what each checker finds wrong with it:
     # E pyright: "str" is not assignable to "TurnConfig"
     # E mypy: Incompatible return value type
 
-`nothing` is for what a checker does not see. Each checker runs once over all files. The first line of those files, `# type: ignore`, keeps the
-checks of this repository quiet about them and is left out here.
+`nothing` is for what a checker does not see. Each checker runs once over all files. The first line
+of those files, `# type: ignore`, keeps the checks of this repository quiet about them and is left
+out here.
 """
 
 from __future__ import annotations

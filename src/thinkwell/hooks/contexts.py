@@ -26,6 +26,8 @@ from thinkwell.tools.typed import read_as
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Kind: TypeAlias = type[T]
+"""A class. Contexts have a field `type`, which takes the word inside of them."""
 
 Stage: TypeAlias = Literal[
     "parse",
@@ -306,7 +308,7 @@ class ToolCallContext(HookContext, frozen=True, kw_only=True):
         """Id, name and arguments in one."""
         return CallInfo(id=self.tool_call_id, name=self.tool_name, arguments=self.input)
 
-    def input_as(self, kind: type[T]) -> T:
+    def input_as(self, kind: Kind[T]) -> T:
         """The input as a pydantic model, a dataclass, a struct, a TypedDict.
 
         Raises `ValueError` if it does not fit.
@@ -343,7 +345,7 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     arguments: Any
 
-    def input_as(self, kind: type[T]) -> T:
+    def input_as(self, kind: Kind[T]) -> T:
         """The arguments as a pydantic model, a dataclass, a struct, a TypedDict.
 
         Raises `ValueError` if they do not fit.
@@ -397,7 +399,7 @@ class CallEnded(HookContext, frozen=True, kw_only=True):
     dynamic: bool = False
     """Whether the agent's own code does not have the tool: a scope, a client or nobody does."""
 
-    def input_as(self, kind: type[T]) -> T:
+    def input_as(self, kind: Kind[T]) -> T:
         """The input as a pydantic model, a dataclass, a struct, a TypedDict.
 
         Raises `ValueError` if it does not fit, as the input of an `invalid` call may not.
