@@ -229,10 +229,10 @@ class TestReports:
         heard: list[tuple[str, str]] = []
 
         def listen(event: Any) -> None:
-            if event.name == "client:forged":
+            if event.type == "client:forged":
                 ids = {"agent", "principal", "what", "message_id", "tool_call_id"}
-                assert set(event.fields) == ids
-                heard.append((event.fields["what"], event.fields["tool_call_id"]))
+                assert set(event.__struct_fields__) == {"type", *ids}
+                heard.append((event.what, event.tool_call_id))
 
         stop = app._host.bus.subscribe(listen)
         try:

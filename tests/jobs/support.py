@@ -11,8 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tests.turns.support import Log, LoggingStore
-from thinkwell.core.bus import Event
+from thinkwell.core.events import Event
 from thinkwell.core.limits import Limits
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
@@ -76,7 +78,8 @@ class Stage:
 
     def told(self, name: str) -> list[Any]:
         """The fields of every event of that name."""
-        return [event.fields for event in self.events if event.name == name]
+        said = [msgspec.structs.asdict(event) for event in self.events if event.type == name]
+        return [{key: value for key, value in each.items() if key != "type"} for each in said]
 
     async def until(self, name: str, count: int = 1) -> list[Any]:
         """Wait until an event of that name has come so often."""

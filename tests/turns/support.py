@@ -18,8 +18,8 @@ import pytest
 
 from thinkwell import Think
 from thinkwell.core import json
-from thinkwell.core.bus import Event
 from thinkwell.core.errors import StoreUnavailableError
+from thinkwell.core.events import Event
 from thinkwell.core.principal import Principal
 from thinkwell.host.client import AgentAddress, EdgeConnection
 from thinkwell.host.host import Host
@@ -176,7 +176,7 @@ class Stage(Generic[AgentT]):
 
     def fields(self, event: str) -> list[dict[str, Any]]:
         """The fields of every event of that name."""
-        return [dict(e.fields) for e in self.events if e.name == event]
+        return [fields_of(e) for e in self.events if e.type == event]
 
     async def messages(self) -> list[UIMessage]:
         """What is stored."""
@@ -185,6 +185,12 @@ class Stage(Generic[AgentT]):
     async def answer(self) -> UIMessage:
         """The last stored message."""
         return (await self.messages())[-1]
+
+
+def fields_of(event: Event) -> dict[str, Any]:
+    """What an event says, without its type and agent."""
+    names = event.__struct_fields__
+    return {name: getattr(event, name) for name in names if name not in ("type", "agent")}
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ import pytest
 
 from tests.turns.support import running, untyped
 from thinkwell import Think
-from thinkwell.core.bus import Event
+from thinkwell.core.events import Event
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.journal.turns import UNREADABLE
@@ -114,7 +114,7 @@ async def test_a_damaged_page_affects_only_the_agent_it_belongs_to(file: Path):
         await agent.wait_until_stable()
         assert text_of((await agent.get_messages())[-1]) == "fine"
         assert host.not_ready() is None
-        assert [e.fields["agent"] for e in events if e.name == "agent:damaged"] == ["clerk/bad"]
+        assert [e.agent for e in events if e.type == "agent:damaged"] == ["clerk/bad"]
     finally:
         await host.stop()
         Clerk.model = None

@@ -121,7 +121,7 @@ class TestAnEnd:
             assert end.get("error") is None
             assert text_of(await stage.answer()) == LONG
             assert len(stage.model.requests) == 1
-            assert [e.name for e in stage.events if e.name.startswith("store:")] == [
+            assert [e.type for e in stage.events if e.type.startswith("store:")] == [
                 "store:failing",
                 "store:recovered",
             ]
@@ -263,7 +263,7 @@ class TestTheFile:
             await client.ask("still there?", "q2")
             (refused,) = client.ends("q2")
             assert refused["body"] == NOT_STORED
-            assert [e for e in stage.events if fate in str(e.fields.get("reason"))]
+            assert [e for e in stage.events if fate in str(getattr(e, "reason", None))]
             assert any(record.levelname == "CRITICAL" for record in caplog.records)
             disk.path.with_suffix(".moved").rename(disk.path)
             await until_event(stage, "store:recovered")

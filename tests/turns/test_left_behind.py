@@ -192,7 +192,7 @@ class TestThreads:
             while threads.waiting < 2:
                 await asyncio.sleep(0.001)
             assert (threads.running, threads.waiting) == (8, 2)
-            assert stage.fields("tool:queued")[-1] == {"agent": "stubborn/x", "waiting": 2}
+            assert stage.fields("tool:queued")[-1] == {"waiting": 2}
             await stage.agent.cancel_chat()
             await turn
             assert threads.waiting == 0

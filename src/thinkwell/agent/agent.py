@@ -18,6 +18,7 @@ from thinkwell.agent.definition import (
 )
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
+from thinkwell.core.bus import AgentEvents
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import MaybeAsync
 from thinkwell.features.jobs.jobs import Jobs
@@ -60,6 +61,8 @@ class Agent(Generic[StateT]):
     """Durable calls of this agent's methods: now, later, and again after a crash."""
     storage: Storage
     """Values of your own that outlive the process, by key. A clear leaves them."""
+    events: AgentEvents
+    """What happens inside this agent: `subscribe(fn, "hook:*")`."""
 
     _name: str
     _state: StateBox

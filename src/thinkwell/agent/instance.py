@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.think import Think
+from thinkwell.core.bus import AgentEvents
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.seats import features_of, place
 from thinkwell.tools.scope_registry import ScopeRegistry
@@ -24,6 +25,7 @@ def new_instance(cls: type[AgentT], name: str) -> AgentT:
     """An instance of an agent class. Agents are made here and nowhere else."""
     agent = object.__new__(cls)
     agent._name = name  # pyright: ignore[reportPrivateUsage]
+    agent.events = AgentEvents()  # before it wakes: its first event may be one of its start
     return agent
 
 

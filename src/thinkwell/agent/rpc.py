@@ -24,6 +24,7 @@ from thinkwell.core.errors import (
     StoreUnavailableError,
     UserCodeError,
 )
+from thinkwell.core.events import RpcFailed
 from thinkwell.core.user_code import contained, log_failure
 from thinkwell.hooks.rpc import RpcMark, RpcStream, is_rpc, mark_of
 from thinkwell.turn.ask.authority import NotAllowed, demand
@@ -88,7 +89,9 @@ class _WrongArguments(Exception):  # noqa: N818 - what a client sent, no defect
 
 
 def _log_failed(agent: Agent, call: RpcCall, error: BaseException) -> None:
-    about = {"agent": f"{agent.agent_class}/{agent.name}", "hook": f"rpc:{call.method}"}
+    agent_id = f"{agent.agent_class}/{agent.name}"
+    about = {"agent": agent_id, "hook": f"rpc:{call.method}"}
+    agent.events.emit(RpcFailed, agent=agent_id, method=call.method, error=error)
     log_failure(log, f"the call {call.method!r}", error, about)
 
 

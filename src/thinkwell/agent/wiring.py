@@ -220,6 +220,7 @@ class Activation:
         until = loop.time() + within
         await self._tasks.close(within)
         await self._seats.close(max(until - loop.time(), 0.0))
+        self.agent.events.close()
 
 
 async def wake(
@@ -303,6 +304,7 @@ def _seat_features(agent: Agent, turns: Turns | None, owner: Owner, shared: Shar
         return Storage(shared.store, shared.commits, owner, owned_by)
 
     agent.storage = storage(AGENT)
+    agent.events.attach(shared.bus, owner.agent_id)
     agent._seats = seats = Seats(  # pyright: ignore[reportPrivateUsage]
         agent,
         features_of(type(agent), shared.features),

@@ -1,48 +1,142 @@
 """What happens inside, told to whoever asked (metrics, logs, tests).
 
-Never part of the turn's own flow.
+Never part of the turn's own flow: a subscriber is called where the event happens, what it raises is
+logged, and when nobody listens no event is even made.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
+
+from thinkwell.core.bus_event import BusEvent, type_of
+from thinkwell.core.events import TYPES, Event
+from thinkwell.core.signal import Disposer
 
 log = logging.getLogger("thinkwell.events")
 
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened: a name such as `chat:turn:start` and its fields."""
-
-    name: str
-    fields: Mapping[str, Any]
-
-
-Subscriber = Callable[[Event], None]
+Subscriber: TypeAlias = Callable[[Event], object]
+"""Hears events. Contract: quick, because whatever tells the event waits for it; never async."""
+P = ParamSpec("P")
+One = TypeVar("One", bound=BusEvent)
 
 
 class EventBus:
     """Tells subscribers in the order they came. A subscriber that raises is logged and kept."""
 
     def __init__(self) -> None:
-        self._subscribers: dict[object, Subscriber] = {}
+        self._subscribers: dict[object, tuple[Callable[[Any], object], Callable[[Any], bool]]] = {}
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Hear every event from now on. Returns an idempotent disposer."""
+    @overload
+    def subscribe(
+        self, subscriber: Subscriber, *patterns: str, agent: str | None = None
+    ) -> Disposer: ...
+    @overload
+    def subscribe(
+        self, subscriber: Callable[[One], object], kind: type[One], /, *, agent: str | None = None
+    ) -> Disposer: ...
+    def subscribe(
+        self,
+        subscriber: Callable[[Any], object],
+        *patterns: str | type[BusEvent],
+        agent: str | None = None,
+    ) -> Disposer:
+        """Hear events from now on, until the returned disposer is called.
+
+        `patterns` say which: names such as `"chat:request:failed"`, `"hook:*"`, or a class; without
+        any, all. `agent` (`"clerk/ann"`) leaves only those of one agent.
+        """
+        if inspect.iscoroutinefunction(subscriber):
+            name = getattr(subscriber, "__qualname__", repr(subscriber))
+            raise TypeError(
+                f"{name} is async, and events are told at once. Write `def`, and put what is "
+                "to be awaited into a queue or a task."
+            )
+        wanted = tuple(_as_pattern(pattern) for pattern in patterns)
+
+        def hears(event: BusEvent) -> bool:
+            if agent is not None and event.agent != agent:
+                return False
+            return not wanted or any(fnmatchcase(event.type, pattern) for pattern in wanted)
+
         token = object()
-        self._subscribers[token] = subscriber
+        self._subscribers[token] = subscriber, hears
         return lambda: self._subscribers.pop(token, None) and None
 
-    def emit(self, name: str, /, **fields: Any) -> None:
-        """Tell everybody. Costs nothing when nobody listens."""
-        if not self._subscribers:
-            return
-        event = Event(name, fields)
-        for subscriber in tuple(self._subscribers.values()):
+    def emit(self, event: Callable[P, BusEvent], /, *args: P.args, **fields: P.kwargs) -> None:
+        """Tell everybody: `emit(HookFailed, hook=...)`. Costs nothing when nobody listens."""
+        if self._subscribers:
+            self.tell(event(*args, **fields))
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._subscribers)
+
+    def tell(self, event: BusEvent) -> None:
+        """Tell an event that is there already."""
+        for subscriber, hears in tuple(self._subscribers.values()):
+            if not hears(event):
+                continue
             try:
                 subscriber(event)
             except BaseException:  # whatever it is, the turn that tells it goes on
-                log.exception("an event subscriber failed", extra={"action": name})
+                name = getattr(subscriber, "__qualname__", repr(subscriber))
+                about = {"action": event.type, "agent": event.agent, "hook": name}
+                log.exception("the subscriber %s failed at %s", name, event.type, extra=about)
+
+
+class AgentEvents:
+    """The events of one agent (`agent.events`), as long as it is awake."""
+
+    def __init__(self) -> None:
+        self._own = EventBus()
+        self._bus: EventBus | None = None
+        self._agent_id = ""
+        self._leave: Disposer | None = None
+
+    @overload
+    def subscribe(self, subscriber: Subscriber, *patterns: str) -> Disposer: ...
+    @overload
+    def subscribe(self, subscriber: Callable[[One], object], kind: type[One], /) -> Disposer: ...
+    def subscribe(self, subscriber: Callable[[Any], object], *patterns: Any) -> Disposer:
+        """Hear events of this agent. As `app.events.subscribe`; it ends when the agent sleeps."""
+        dispose = self._own.subscribe(subscriber, *patterns)
+        self._listen()
+        return dispose
+
+    def emit(self, event: Callable[P, BusEvent], /, *args: P.args, **fields: P.kwargs) -> None:
+        """Tell an event, to whoever listens to this agent or to the app."""
+        if self._bus is not None:
+            self._bus.emit(event, *args, **fields)
+
+    def attach(self, bus: EventBus, agent_id: str) -> None:
+        """The agent wakes."""
+        self._bus, self._agent_id = bus, agent_id
+        if self._own.heard:
+            self._listen()
+
+    def close(self) -> None:
+        """The agent sleeps: it subscribes again when it wakes."""
+        if self._leave is not None:
+            self._leave()
+            self._leave = None
+
+    def _listen(self) -> None:
+        # Only once somebody wants to hear: an agent without subscribers costs the bus nothing.
+        if self._bus is not None and self._leave is None:
+            self._leave = self._bus.subscribe(self._own.tell, agent=self._agent_id)
+
+
+def _as_pattern(pattern: str | type[BusEvent]) -> str:
+    if not isinstance(pattern, str):
+        return type_of(pattern)
+    # An event of an app's own begins with a word of its own; what begins with ours must be one.
+    channel = pattern.partition(":")[0]
+    ours = any(name.startswith(f"{channel}:") for name in TYPES)
+    if ours and not any(fnmatchcase(name, pattern) for name in TYPES):
+        raise ValueError(f"There is no event {pattern!r}. Events are: {', '.join(sorted(TYPES))}.")
+    return pattern

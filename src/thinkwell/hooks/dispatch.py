@@ -21,7 +21,8 @@ from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError, UserCodeError
 from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, run_apart
-from thinkwell.core.user_code import as_exception, blame, contained, log_failure
+from thinkwell.core.turn_events import HookFailed
+from thinkwell.core.user_code import as_exception, blame, contained, log_failure, log_fields
 from thinkwell.core.visits import visit
 from thinkwell.hooks.answers import (
     SAME_STEP,
@@ -356,11 +357,18 @@ class Hooks:
         log_failure(log, f"the hook {hook}", error, about, level=level)
 
     def _tell(
-        self, event: str, hook: str, error: BaseException, _context: msgspec.Struct | None
+        self, event: str, hook: str, error: BaseException, context: msgspec.Struct | None
     ) -> None:
         # Whoever watches the bus wants what was raised, not the coat we put around it.
         raised = error.__cause__ if isinstance(error, UserCodeError) else error
-        self._bus.emit("hook:error", event=event, hook=hook, error=raised)
+        self._bus.emit(
+            HookFailed,
+            agent=self._agent_id or None,
+            request_id=getattr(context, "request_id", None) or log_fields.get().get("turn"),
+            event=event,
+            hook=hook,
+            error=raised or error,
+        )
 
     def _whose(self, context: msgspec.Struct | None) -> dict[str, str]:
         facts = {"agent": self._agent_id, "turn": getattr(context, "request_id", "")}

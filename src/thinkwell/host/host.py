@@ -24,6 +24,7 @@ from thinkwell.core.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from thinkwell.core.events import AgentDamaged, AgentParked, ToolQueued
 from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
@@ -160,7 +161,7 @@ class Host:
             log.warning("an agent has unfinished work, but is not served here", extra=about)
         elif parked is not None:
             log.error("an agent stays asleep, its turns are parked: %s", parked, extra=about)
-            self.bus.emit("agent:parked", agent=agent_id, reason=parked)
+            self.bus.emit(AgentParked, agent=agent_id, reason=parked)
         else:
             address = AgentAddress(class_name, name)
             self._tasks.spawn(self._wake_until_awake(address), name=f"wake:{address.id}")
@@ -281,7 +282,7 @@ class Host:
             except Exception as error:
                 log.exception("an agent could not be woken", extra={"agent": address.id})
                 if delay == FIRST_RETRY and _is_damage(error):
-                    self.bus.emit("agent:damaged", agent=address.id, error=error)
+                    self.bus.emit(AgentDamaged, agent=address.id, error=error)
             await self._sleep(delay)
             delay = min(delay * 2, LAST_RETRY)
 
@@ -325,7 +326,7 @@ class Host:
                     found.append(agent_id)
             except StoreError as error:
                 log.critical("an agent cannot be read", exc_info=True, extra=_START)
-                self.bus.emit("agent:damaged", agent=agent_id, error=error)
+                self.bus.emit(AgentDamaged, agent=agent_id, error=error)
         return found
 
     def _activate(self, address: AgentAddress, *, create: bool = True) -> asyncio.Task[Activation]:
@@ -381,7 +382,7 @@ class Host:
         return self._starts.allow(address.id)
 
     def _report_queued(self, agent_id: str, waiting: int) -> None:
-        self.bus.emit("tool:queued", agent=agent_id, waiting=waiting)
+        self.bus.emit(ToolQueued, agent=agent_id, waiting=waiting)
 
     def _activations(self) -> list[Activation]:
         return [task.result() for task in self._awake.values() if _is_awake(task)]

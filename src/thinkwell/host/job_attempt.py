@@ -14,6 +14,7 @@ from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import OwnershipLostError, UserCodeError
+from thinkwell.core.events import JobCancelled, JobFailed, JobFinished, JobRetried, JobStarted
 from thinkwell.core.serving import ServedFor, serving
 from thinkwell.core.signal import AbortController
 from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, is_cancelled, run_apart
@@ -85,7 +86,7 @@ class Attempt:
         """Call the handler, then store what became of it."""
         job = self._job
         log_fields.set({"agent": job.agent_id, "job": job.id})
-        self._tools.bus.emit("job:started", **facts_of(job))
+        self._tools.bus.emit(JobStarted, **facts_of(job))
         crash_here("j2")
         try:
             value = await self._call()
@@ -207,7 +208,7 @@ class Attempt:
         status = await self._desk.insist(wait)
         crash_here("j6")
         if status == "waiting":
-            self._tools.bus.emit("job:retried", **facts_of(job), error=error, due_at=at)
+            self._tools.bus.emit(JobRetried, **facts_of(job), error=error, due_at=at)
             self._desk.announce(msgspec.structs.replace(job, status="waiting", due_at=at))
         elif status is not None:
             report_end(self._tools.bus, job, status, error)
@@ -217,8 +218,8 @@ def report_end(bus: EventBus, job: Job, status: JobStatus, error: str | None) ->
     """A job has ended, and that is stored."""
     match status:
         case "failed":
-            bus.emit("job:failed", **facts_of(job), error=error)
+            bus.emit(JobFailed, **facts_of(job), error=error)
         case "cancelled":
-            bus.emit("job:cancelled", **facts_of(job))
+            bus.emit(JobCancelled, **facts_of(job))
         case _:
-            bus.emit("job:finished", **facts_of(job))
+            bus.emit(JobFinished, **facts_of(job))

@@ -32,6 +32,7 @@ from thinkwell.core.errors import (
     OwnershipLostError,
     StoreError,
 )
+from thinkwell.core.events import JobHeld
 from thinkwell.core.limits import Limits
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.features.jobs.desk import JobDesk, facts_of
@@ -367,7 +368,7 @@ class JobRunner:
         """No handler has its name: it waits for a process that has one."""
         self._warn_once(f"{job.agent_id.partition('/')[0]}:{job.name}", f"a job is held: {reason}")
         if await desk.insist(lambda tx: hold_job(tx, job, reason)):  # else it was cancelled
-            self._bus.emit("job:held", **facts_of(job), reason=reason)
+            self._bus.emit(JobHeld, **facts_of(job), reason=reason)
 
     def _warn_once(self, about: str, text: str) -> None:
         if about not in self._warned:

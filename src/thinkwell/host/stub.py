@@ -105,6 +105,11 @@ class NamespaceStub:
                 f"Put `async with self.{path}(): ...` into an async method of the agent and call "
                 "that."
             )
+        if self._name == "events":
+            raise AttributeError(
+                f"`{path}()` does not work from outside an agent. Write `app.events.{method}(fn, "
+                '"hook:*", agent="class/name")`, or use `self.events` in the agent.'
+            )
         return self._call(path)
 
 

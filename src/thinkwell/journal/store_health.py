@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import StoreError, StoreUnavailableError
+from thinkwell.core.events import StoreFailing, StoreRecovered
 from thinkwell.core.tasks import TaskOwner
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ class StoreHealth:
                 error.reason,
                 extra={"action": "store:failing"},
             )
-            self._bus.emit("store:failing", reason=error.reason)
+            self._bus.emit(StoreFailing, reason=error.reason)
         if self._looking is None:
             # Not in the context of whoever failed: what the probe stores and tells is everybody's.
             self._looking = self._tasks.spawn(self._look(), name="look", context=Context())
@@ -118,4 +119,4 @@ class StoreHealth:
             return
         self.problem = None
         log.warning("the store writes again", extra={"action": "store:recovered"})
-        self._bus.emit("store:recovered")
+        self._bus.emit(StoreRecovered)

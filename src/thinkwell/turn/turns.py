@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from contextvars import copy_context
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -29,6 +29,7 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import TaskOwner, begin, run_to_the_end, wait_to_the_end
+from thinkwell.core.turn_events import ChatTurnFinish, ChatTurnStart
 from thinkwell.journal.asked import Work
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.joined_writes import Together
@@ -485,13 +486,13 @@ class Turns:
         self.running = turn = RunningTurn(handle, self.parts)
         self._kept = message_id, handle.options
         began = self.parts.clock.monotonic()
-        facts = {
-            "request_id": record.request_id,
+        facts: dict[str, Any] = {
+            **turn.event_fields(),
             "trigger": record.trigger,
             "continuation": record.continuation,
             "generation": record.generation,
         }
-        self.parts.bus.emit("chat:turn:start", **facts)
+        self.parts.bus.emit(ChatTurnStart, **facts)
         try:
             with self.parts.crowd.one_runs():
                 outcome = await run_turn(turn)
@@ -501,7 +502,7 @@ class Turns:
         finally:
             self.running = None
         self.parts.bus.emit(
-            "chat:turn:finish",
+            ChatTurnFinish,
             **facts,
             status=outcome.record.status,
             duration_ms=(self.parts.clock.monotonic() - began) * 1000,

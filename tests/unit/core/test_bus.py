@@ -1,25 +1,101 @@
-"""The event bus: told in order, never part of the flow."""
+"""The event bus: told in order, by pattern and by agent, never part of the flow (spec/04 §17)."""
 
 from __future__ import annotations
 
+import json
+from typing import Any, Literal, get_args
+
 import pytest
 
-from thinkwell.core.bus import Event, EventBus
+from thinkwell.core.bus import AgentEvents, EventBus
+from thinkwell.core.bus_event import BusEvent
+from thinkwell.core.events import TYPES, Event, StoreFailing, StoreRecovered, ToolQueued
+from thinkwell.core.turn_events import HookFailed
+
+
+def queued(bus: EventBus, agent: str = "a/x") -> None:
+    bus.emit(ToolQueued, agent=agent, waiting=1)
 
 
 def test_subscribers_are_told_in_the_order_they_came():
     bus, heard = EventBus(), list[str]()
-    bus.subscribe(lambda event: heard.append(f"a {event.name}"))
-    bus.subscribe(lambda event: heard.append(f"b {event.name}"))
-    bus.emit("turn", number=1)
-    assert heard == ["a turn", "b turn"]
+    bus.subscribe(lambda event: heard.append(f"a {event.type}"))
+    bus.subscribe(lambda event: heard.append(f"b {event.type}"))
+    queued(bus)
+    assert heard == ["a tool:queued", "b tool:queued"]
 
 
-def test_an_event_carries_its_fields():
+def test_an_event_carries_its_type_agent_and_fields():
     bus, heard = EventBus(), list[Event]()
     bus.subscribe(heard.append)
-    bus.emit("turn", number=1, name_of="x")
-    assert heard == [Event("turn", {"number": 1, "name_of": "x"})]
+    queued(bus)
+    assert heard == [ToolQueued(agent="a/x", waiting=1)]
+
+
+def test_nobody_listens_and_no_event_is_made():
+    def made() -> BusEvent:
+        raise AssertionError
+
+    EventBus().emit(made)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "heard"),
+    [
+        ((), 3),
+        (("*",), 3),
+        (("store:*",), 2),
+        (("store:failing",), 1),
+        (("store:failing", "tool:*"), 2),
+        (("job:*",), 0),
+    ],
+)
+def test_a_subscriber_hears_what_its_patterns_name(patterns: tuple[str, ...], heard: int):
+    bus, events = EventBus(), list[Event]()
+    bus.subscribe(events.append, *patterns)
+    bus.emit(StoreFailing, reason="full")
+    bus.emit(StoreRecovered)
+    queued(bus)
+    assert len(events) == heard
+
+
+def test_a_class_is_a_pattern_too():
+    bus, reasons = EventBus(), list[str]()
+
+    def note(event: StoreFailing) -> None:
+        reasons.append(event.reason)
+
+    bus.subscribe(note, StoreFailing)
+    bus.emit(StoreFailing, reason="full")
+    queued(bus)
+    assert reasons == ["full"]
+
+
+def test_a_pattern_that_names_no_event_is_an_error_and_one_of_the_apps_own_is_none():
+    bus = EventBus()
+    with pytest.raises(ValueError, match=r"no event 'hook:eror'.*hook:error"):
+        bus.subscribe(print, "hook:eror")
+    bus.subscribe(print, "shop:sold")
+
+
+def test_an_app_tells_events_of_its_own():
+    class Sold(BusEvent, frozen=True, kw_only=True):
+        """Something was sold."""
+
+        type: Literal["shop:sold"] = "shop:sold"
+        what: str
+
+    bus, heard = EventBus(), list[Any]()
+    bus.subscribe(heard.append, "shop:*")
+    bus.emit(Sold, what="tea")
+    assert [event.what for event in heard] == ["tea"]
+
+
+def test_an_async_subscriber_is_refused():
+    async def note(event: Event) -> None: ...
+
+    with pytest.raises(TypeError, match=r"note is async.*Write `def`"):
+        EventBus().subscribe(note)
 
 
 def test_a_subscriber_that_raises_is_logged_and_kept(caplog: pytest.LogCaptureFixture):
@@ -29,11 +105,13 @@ def test_a_subscriber_that_raises_is_logged_and_kept(caplog: pytest.LogCaptureFi
         raise RuntimeError("no")
 
     bus.subscribe(broken)
-    bus.subscribe(lambda event: heard.append(event.name))
-    bus.emit("one")
-    bus.emit("two")
-    assert heard == ["one", "two"]
-    assert caplog.text.count("subscriber failed") == 2
+    bus.subscribe(lambda event: heard.append(event.type))
+    queued(bus)
+    queued(bus)
+    assert heard == ["tool:queued"] * 2
+    records = [record for record in caplog.records if record.name == "thinkwell.events"]
+    assert [(vars(r)["agent"], bool(r.exc_info)) for r in records] == [("a/x", True)] * 2
+    assert "broken failed at tool:queued" in records[0].getMessage()
 
 
 def test_a_disposer_removes_its_own_subscription_only():
@@ -42,13 +120,63 @@ def test_a_disposer_removes_its_own_subscription_only():
     bus.subscribe(heard.append)
     first()
     first()
-    bus.emit("one")
+    queued(bus)
     assert len(heard) == 1
 
 
 def test_one_that_leaves_while_it_is_told_does_not_disturb_the_others():
     bus, heard = EventBus(), list[str]()
     stop = bus.subscribe(lambda event: stop())
-    bus.subscribe(lambda event: heard.append(event.name))
-    bus.emit("one")
-    assert heard == ["one"]
+    bus.subscribe(lambda event: heard.append(event.type))
+    queued(bus)
+    assert heard == ["tool:queued"]
+
+
+def test_a_subscriber_may_hear_one_agent_only():
+    bus, heard = EventBus(), list[Event]()
+    bus.subscribe(heard.append, "tool:*", agent="a/x")
+    queued(bus)
+    queued(bus, "a/y")
+    assert [event.agent for event in heard] == ["a/x"]
+
+
+def test_the_events_of_an_agent_are_heard_while_it_is_awake():
+    bus, events, heard = EventBus(), AgentEvents(), list[Event]()
+    events.subscribe(heard.append, "tool:*")  # before it wakes
+    queued(bus)
+    events.attach(bus, "a/x")
+    queued(bus)
+    queued(bus, "a/y")
+    bus.emit(StoreRecovered)
+    events.close()
+    queued(bus)
+    assert [event.agent for event in heard] == ["a/x"]
+    assert not bus.heard
+
+
+def test_an_agent_that_nobody_listens_to_does_not_listen_itself():
+    bus, events = EventBus(), AgentEvents()
+    events.attach(bus, "a/x")
+    assert not bus.heard
+
+
+def test_every_event_has_a_name_of_its_own_and_all_are_frozen():
+    assert len(set(TYPES)) == len(get_args(Event))
+    event: Any = StoreFailing(reason="full")
+    with pytest.raises(AttributeError):
+        event.reason = "other"
+
+
+def test_an_event_as_json_data_has_texts_for_errors():
+    event = HookFailed(
+        agent="a/x", request_id="q1", event="on_chunk", hook="guard", error=ValueError("no")
+    )
+    data = json.loads(json.dumps(event.to_dict()))
+    assert data == {
+        "type": "hook:error",
+        "agent": "a/x",
+        "request_id": "q1",
+        "event": "on_chunk",
+        "hook": "guard",
+        "error": "ValueError: no",
+    }

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from thinkwell.core.bus import Event, EventBus
+from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import AbortTurn, UserCodeError
+from thinkwell.core.events import Event
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.answers import Allow, Block, StepConfig, Substitute, TurnConfig
 from thinkwell.hooks.contexts import (
@@ -103,7 +104,7 @@ class Bench:
 
     @property
     def reports(self) -> list[str]:
-        return [event.fields["hook"] for event in self.events if event.name == "hook:error"]
+        return [event.hook for event in self.events if event.type == "hook:error"]
 
 
 class TestBeforeTurn:

@@ -13,6 +13,7 @@ from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import JobError
+from thinkwell.core.events import JobCancelled
 from thinkwell.core.signal import AbortController
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.hooks.jobs import JobContext, JobHandlers
@@ -134,7 +135,7 @@ class JobDesk:
         was = await self._write(lambda tx: cancel_job(tx, job.agent_id, job.id, reason, now=now))
         crash_here("j7")
         if was == "waiting":
-            self._bus.emit("job:cancelled", **facts_of(job))
+            self._bus.emit(JobCancelled, **facts_of(job))
         elif was == "running" and (controller := self._running.get(job.id)) is not None:
             controller.abort(reason)
         return was is not None

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from thinkwell.core import json
+from thinkwell.core.events import ChatDecision
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import MessageContext, ToolOutcome, call_ended, facts_of
@@ -152,7 +153,8 @@ async def apply_answer(
         )
     answered = await parts.commits.run(parts.owner, lambda tx: _apply(tx, parts, running(), answer))
     if answered.decision is not None:
-        parts.bus.emit("chat:decision", **msgspec.structs.asdict(answered.decision))
+        said = msgspec.structs.asdict(answered.decision)
+        parts.bus.emit(ChatDecision, agent=parts.owner.agent_id, **said)
     return answered
 
 

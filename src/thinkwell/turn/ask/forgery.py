@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from thinkwell.core.events import ClientForged
 from thinkwell.core.principal import Principal
 from thinkwell.messages.forged import Claim, claims_in, is_forged
 from thinkwell.messages.message import Part, UIMessage, tool_parts
@@ -51,7 +52,7 @@ def report(
 ) -> None:
     """Say on the bus that a client forged something."""
     turns.parts.bus.emit(
-        "client:forged",
+        ClientForged,
         agent=turns.parts.owner.agent_id,
         principal=None if principal is None else principal.id,
         what=claim,

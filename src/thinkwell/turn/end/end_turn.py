@@ -14,6 +14,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from thinkwell.core.errors import StoreError
+from thinkwell.core.events import AgentDamaged
 from thinkwell.journal.tail import Ended
 from thinkwell.journal.turns import (
     UNREADABLE,
@@ -161,4 +162,4 @@ async def end_damaged(parts: Parts) -> None:
         await parts.commits.insist(
             parts.owner, lambda tx, key=key: settle_turn(tx, key, DAMAGED, now=parts.clock.now())
         )
-        parts.bus.emit("agent:damaged", agent=agent_id, request_id=request_id)
+        parts.bus.emit(AgentDamaged, agent=agent_id, request_id=request_id)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from thinkwell.core.errors import AbortTurn, FailTurn
 from thinkwell.core.tasks import UNWIND, LeftBehindError, StoppedError, run_apart
+from thinkwell.core.turn_events import HookLeftBehind
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.messages.chunks import Chunk, tool_error
 from thinkwell.messages.message import is_tool_part
@@ -73,7 +74,7 @@ async def _show_leftovers(turn: RunningTurn, chunks: Sequence[Chunk]) -> None:
         log.warning("on_chunk took too long at the end of a turn", extra={"action": "settle"})
     except LeftBehindError as left:
         parts.tasks.keep(left.task)
-        parts.bus.emit("hook:left_behind", request_id=turn.record.request_id, hook="on_chunk")
+        parts.bus.emit(HookLeftBehind, **turn.event_fields(), hook="on_chunk")
 
 
 async def _show(turn: RunningTurn, chunks: Sequence[Chunk]) -> None:

@@ -20,6 +20,7 @@ from thinkwell.core.errors import (
     StoreError,
     TurnError,
 )
+from thinkwell.core.turn_events import ChatRequestFailed, ChatTurnParked
 from thinkwell.hooks.contexts import Classification, ModelResponse
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.journal.asked import if_not_stored
@@ -124,8 +125,8 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     parts = turn.parts
     classification, decided = await _ask_hooks(turn, ending)
     parts.bus.emit(
-        "chat:request:failed",
-        request_id=turn.record.request_id,
+        ChatRequestFailed,
+        **turn.event_fields(),
         stage=ending.stage,
         messages_persisted=turn.input_applied,
         classification=classification,
@@ -159,8 +160,8 @@ def _announce_parked(turn: RunningTurn, ending: Parked) -> None:
     spent = ending.spent
     log.error("a turn was parked: %s", spent.reason, extra={"action": "park"})
     turn.parts.bus.emit(
-        "chat:turn:parked",
-        request_id=turn.record.request_id,
+        ChatTurnParked,
+        **turn.event_fields(),
         places=spent.places,
         deaths=spent.count,
         reason=spent.reason,

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from thinkwell.core.errors import CallerLostError, EmptyPromptError, ToolDefinitionError
+from thinkwell.core.turn_events import ChatTranscriptRepaired, ToolsShadowed
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks import values
 from thinkwell.hooks.answers import SAME_TURN, TurnConfig
@@ -182,7 +183,9 @@ async def turn_tools(turn: RunningTurn, facts: HookContext) -> dict[str, Tool]:
     for name, made in {**_declared(turn), **brought.handled}.items():
         server = name in tools and not tools[name].is_client
         if server or turn.parts.scopes.find_tool(name) is not None:
-            turn.parts.bus.emit("tools:shadowed", name=name, winner="server", loser="client")
+            turn.parts.bus.emit(
+                ToolsShadowed, **turn.event_fields(), name=name, winner="server", loser="client"
+            )
         else:
             tools[name] = made
     return tools
@@ -272,8 +275,8 @@ async def _repaired(
         if message["id"] == turn.message_id:  # a continuation has read it before
             turn.reply.take_repaired(message)
     turn.parts.bus.emit(
-        "chat:transcript:repaired",
-        request_id=turn.record.request_id,
+        ChatTranscriptRepaired,
+        **turn.event_fields(),
         removed_tool_calls=repair.removed_tool_calls,
         normalized_inputs=repair.normalized_inputs,
         tool_call_ids=repair.tool_call_ids,

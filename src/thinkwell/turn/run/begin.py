@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
+from thinkwell.core.turn_events import ChatStreamStalled
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
@@ -109,8 +110,8 @@ async def _take_start(turn: RunningTurn, start: Start, now: float) -> None:
 async def begin_again(turn: RunningTurn, stall: StalledError) -> None:
     """The model stalled: count an attempt and take the open step up again (DESIGN §8.3)."""
     turn.parts.bus.emit(
-        "chat:stream:stalled",
-        request_id=turn.record.request_id,
+        ChatStreamStalled,
+        **turn.event_fields(),
         timeout_ms=None if stall.seconds is None else stall.seconds * 1000,
         reason=str(stall),
     )

@@ -12,6 +12,7 @@ import logging
 
 import msgspec
 
+from thinkwell.core.turn_events import ToolOutcomeUnknown
 from thinkwell.core.user_code import call_user
 from thinkwell.journal.ledger import LATE, LedgerRow, close_call, open_calls
 from thinkwell.tools.reconcile import Done, EarlierCall, NotDone
@@ -83,8 +84,8 @@ async def _close(turn: RunningTurn, row: LedgerRow, *, output: object, error: st
 
 def _tell(turn: RunningTurn, call: PendingCall, row: LedgerRow) -> None:
     turn.parts.bus.emit(
-        "tool:outcome_unknown",
-        request_id=turn.record.request_id,
+        ToolOutcomeUnknown,
+        **turn.event_fields(),
         tool_call_id=call.call_id,
         tool_name=row.tool_name,
         earlier_call=row.call_id,

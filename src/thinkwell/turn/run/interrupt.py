@@ -19,6 +19,7 @@ from typing import Any
 from thinkwell.core.errors import AbortTurn, ModelTimeoutError
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import UNWIND, forsake
+from thinkwell.core.turn_events import HookLeftBehind
 from thinkwell.core.visits import Guard, current_guard
 from thinkwell.turn.end.ending import Aborted, Ending, Failed
 from thinkwell.turn.run.running import RunningTurn
@@ -98,7 +99,7 @@ async def attend(turn: RunningTurn, attempt: Coroutine[Any, Any, Ending]) -> End
     def lost(what: str, limit: float | None) -> None:
         if not over.done():
             turn.lost = True
-            turn.parts.bus.emit("hook:left_behind", request_id=turn.record.request_id, hook=what)
+            turn.parts.bus.emit(HookLeftBehind, **turn.event_fields(), hook=what)
             over.set_result(_without(turn, what, limit))
 
     def ended(_: object) -> None:

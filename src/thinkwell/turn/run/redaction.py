@@ -22,6 +22,7 @@ from thinkwell.core.errors import (
     ToolOutputError,
     ToolTimeoutError,
 )
+from thinkwell.core.turn_events import ToolFailed
 from thinkwell.core.user_code import log_failure
 from thinkwell.hooks.contexts import CallInfo, ToolFailureContext, ToolSuccessContext, facts_of
 from thinkwell.hooks.dispatch import HookFailedError, Recovered
@@ -136,14 +137,16 @@ async def check_settled(turn: RunningTurn, call: PendingCall, settled: Settled) 
     )
 
 
-def log_tool_failure(
+def report_tool_failure(
+    turn: RunningTurn,
     call: PendingCall,
     error: BaseException,
     told: BaseException | None,
     *,
     stopped: bool = False,
 ) -> None:
-    """One line about a tool that raised, once the hooks have seen it: what they hide is not in it.
+    """A line and an event about a tool that raised, once the hooks have seen it: what they hide is
+    in neither.
 
     The model's mistakes, and what a tool says on purpose with a `ToolError`, are no failures.
     """
@@ -154,6 +157,13 @@ def log_tool_failure(
     if told is not error:
         hidden = ToolError(f"{type(error).__name__}, told as: {json.error_text(told)}")
         error = hidden.with_traceback(error.__traceback__)
+    turn.parts.bus.emit(
+        ToolFailed,
+        **turn.event_fields(),
+        tool_call_id=call.call_id,
+        tool_name=call.tool_name,
+        error=told,
+    )
     level = logging.WARNING if stopped else logging.ERROR
     about = {"tool": call.tool_name, "tool_call_id": call.call_id}
     log_failure(log, f"the tool {call.tool_name!r}", error, about, level=level)

@@ -136,6 +136,10 @@ class RunningTurn:
             self._facts = record, facts_of(record, self.parts.agent_ref, self.signal)
         return self._facts[1]
 
+    def event_fields(self) -> dict[str, Any]:
+        """What every event about this turn says."""
+        return {"agent": self.record.agent_id, "request_id": self.record.request_id}
+
     def begun_step(self) -> tuple[ModelMessage, ...]:
         """What the model had said in a step that was cut: it is asked to go on from there."""
         return step_messages(self.reply.last_step()) if self.past.step_open else ()

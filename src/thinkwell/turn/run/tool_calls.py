@@ -32,7 +32,7 @@ from thinkwell.turn.run.call_chunks import input_error
 from thinkwell.turn.run.journal_events import note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
-from thinkwell.turn.run.redaction import check_settled, log_tool_failure
+from thinkwell.turn.run.redaction import check_settled, report_tool_failure
 from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.spans import UNTRACED, tool_span
 from thinkwell.turn.run.step import Prompt, Step, step_tools
@@ -93,7 +93,8 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
     took = (turn.parts.clock.monotonic() - began) * 1000
     settled = await check_settled(turn, call, prepared)
     if ran and prepared.error is not None:
-        log_tool_failure(call, prepared.error, settled.error, stopped=prepared.outcome == "aborted")
+        stopped = prepared.outcome == "aborted"
+        report_tool_failure(turn, call, prepared.error, settled.error, stopped=stopped)
     await _settle(turn, step, call, msgspec.structs.replace(settled, duration_ms=took))
 
 

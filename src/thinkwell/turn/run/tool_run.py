@@ -21,6 +21,7 @@ from thinkwell.core.errors import (
     ToolTimeoutError,
 )
 from thinkwell.core.tasks import UNWIND, LeftBehindError, StoppedError, run_apart
+from thinkwell.core.turn_events import ToolEndedLate, ToolLeftBehind
 from thinkwell.core.visits import current_guard
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.crash_points import crash_here
@@ -44,7 +45,7 @@ from thinkwell.turn.run.redaction import (
     check_output,
     facts_of_call,
     limited,
-    log_tool_failure,
+    report_tool_failure,
 )
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
@@ -212,8 +213,8 @@ class _Work:
         parts, call_id = self._turn.parts, self._call.call_id
         parts.tasks.keep(task)
         parts.bus.emit(
-            "tool:left_behind",
-            request_id=self._turn.record.request_id,
+            ToolLeftBehind,
+            **self._turn.event_fields(),
             tool_call_id=call_id,
             tool_name=self._tool_name,
         )
@@ -230,7 +231,7 @@ class _Work:
         result = None if error is not None else task.result()
         checked = await check_beside(parts, self._facts, output=result, error=error)
         if error is not None:
-            log_tool_failure(self._call, error, checked.error)
+            report_tool_failure(self._turn, self._call, error, checked.error)
         output, error = limited(parts, checked.output), checked.error
         text = None if error is None else json.error_text(error)
         await parts.commits.insist(
@@ -246,8 +247,8 @@ class _Work:
             ),
         )
         parts.bus.emit(
-            "tool:ended_late",
-            request_id=self._turn.record.request_id,
+            ToolEndedLate,
+            **self._turn.event_fields(),
             tool_call_id=self._call.call_id,
             tool_name=self._tool_name,
             error=error,
