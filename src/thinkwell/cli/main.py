@@ -39,6 +39,15 @@ def main() -> None:
     """Run chat agents whose work outlives the request."""
 
 
+@main.command()
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+def init(folder: Path) -> None:
+    """Begin a project: an agent, a test of it, a README. Nothing is overwritten."""
+    from thinkwell.cli.init import make_project
+
+    make_project(folder)
+
+
 @main.command(epilog=_PATH_HELP)
 @_server_options
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
