@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 import textwrap
 import warnings
 from pathlib import Path
@@ -135,6 +137,40 @@ IN_THE_CLASS = [
         "class Notes(Feature):\n    name = 'notes'\nclass A(Think):\n    features = [Notes]",
     ),
 ]
+IN_A_TOOL = [
+    Mistake(
+        '@tool("search") def search(self): ...',
+        "@tool('search') is a text. Write @tool(name='search').",
+        "class A(Think):\n    @tool('search')\n    def search(self): ...",
+    ),
+    Mistake(
+        '@tool(desciption="Finds pages.") def search(self): ...',
+        "@tool has no 'desciption'. Did you mean 'description'?",
+        "class A(Think):\n    @tool(desciption='Finds pages.')\n    def search(self): ...",
+    ),
+    Mistake(
+        '@rpc("find") def search(self): ...',
+        "@rpc('find') is a text. Write @rpc(name='find').",
+        "class A(Think):\n    @rpc('find')\n    def search(self): ...",
+    ),
+    body(
+        "@tool\n    def search(words: str): ...",
+        "The tool A.search has no `self`. Write it as the first parameter, or `@staticmethod` "
+        "above `@tool`.",
+    ),
+    Mistake(
+        "@tool def search(words): 'Finds pages.'",
+        "Tool 'search' takes 'words' without a type, so the model is not told what to send. Write "
+        "`words: str`, or another type.",
+        "@tool\ndef search(words): 'Finds pages.'",
+    ),
+    Mistake(
+        "@tool def search(words: str): ...",
+        "Tool 'search' has no description, so the model has to guess from its name. Write a "
+        'docstring, or @tool(description="...").',
+        "@tool\ndef search(words: str): ...",
+    ),
+]
 IN_A_CALL = [
     Mistake('TurnConfig(temperature="hot")', "TurnConfig.temperature is 'hot'. Give a number."),
     Mistake(
@@ -214,7 +250,30 @@ IN_A_TURN = [
         "'temperature'?",
     ),
 ]
-MISTAKES = [*IN_THE_CLASS, *IN_A_CALL, *IN_A_TURN]
+IN_A_MODEL = [
+    turn(
+        'model = "gpt-4o"',
+        "'gpt-4o' names no provider. Did you mean \"openai-chat:gpt-4o\"?",
+    ),
+    turn(
+        'model = "opnai:gpt-4o"',
+        "There is no provider 'opnai'. Did you mean \"openai-chat:gpt-4o\"?",
+    ),
+    turn(
+        'model = "openai-chat:gpt-4o"',
+        "The model 'gpt-4o' needs a key. Set OPENAI_API_KEY, pass api_key=..., or point "
+        "OPENAI_BASE_URL at a server that needs none.",
+    ),
+    turn('model = "groq:llama"', "The model 'groq:llama' needs a key. Set GROQ_API_KEY."),
+    turn(
+        "model = None",
+        'A has no model. Write `model = "openai-chat:gpt-4o-mini"` in the class, or override '
+        "get_model().",
+    ),
+]
+MISTAKES = [*IN_THE_CLASS, *IN_A_TOOL, *IN_A_CALL, *IN_A_TURN, *IN_A_MODEL]
+WARNS = ("without a type", "has no description")
+"""Two of them only warn: the tool works."""
 
 
 def run(code: str) -> None:
@@ -230,7 +289,13 @@ def plain(text: str) -> str:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.wrote)
-def test_a_mistake_is_caught_where_it_is_made(mistake: Mistake):
+def test_a_mistake_is_caught_where_it_is_made(mistake: Mistake, monkeypatch: pytest.MonkeyPatch):
+    for key in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GROQ_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    if any(words in mistake.told for words in WARNS):
+        with pytest.warns(UserWarning, match=re.escape(mistake.told)):
+            run(mistake.code)
+        return
     with pytest.raises(Exception, match=re.escape(mistake.told)):
         run(mistake.code or mistake.wrote)
 
@@ -244,6 +309,26 @@ def rows() -> dict[str, str]:
 def test_the_page_lists_the_mistakes_with_the_texts_that_are_read():
     assert rows() == {plain(each.wrote): plain(each.told) for each in MISTAKES}
     assert len(MISTAKES) >= 30
+
+
+def test_a_warning_about_a_tool_names_its_place_and_comes_once(tmp_path: Path):
+    program = tmp_path / "agents.py"
+    program.write_text(
+        "from thinkwell import Think, create_agent\n"
+        "import asyncio\n"
+        "def search(words):\n"
+        "    'Finds pages.'\n"
+        "class A(Think):\n"
+        "    model = 'demo'\n"
+        "    def get_tools(self): return {'search': search}\n"
+        "agent = create_agent(model='demo', tools=[search])\n"
+        "agent = create_agent(model='demo', tools=[search])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.count("UserWarning") == 1
+    assert done.stderr.startswith(f"{program}:3: UserWarning: Tool 'search' takes 'words' without")
 
 
 # Names of one's own

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import msgspec
 
@@ -55,6 +55,8 @@ def rpc(
     `read_only=True` whoever may only look may call it: it changes nothing. `action` is what
     `authorize` is asked about, where a call does the same as something else a client can do.
     """
+    if isinstance(cast("object", method), str):
+        raise TypeError(f"@rpc({method!r}) is a text. Write @rpc(name={method!r}).")
 
     def mark(function: F) -> F:
         streams = streaming or inspect.isasyncgenfunction(function)

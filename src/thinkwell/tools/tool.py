@@ -16,12 +16,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from thinkwell.core.authority import Approvers
 from thinkwell.core.errors import ToolDefinitionError, ToolInputError
+from thinkwell.core.spelling import unknown_names
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.docstring import summary
 from thinkwell.tools.model_output import ToModelOutput
@@ -35,7 +36,7 @@ from thinkwell.tools.schema import (
     root_only,
     shallow_validator,
 )
-from thinkwell.tools.tool_checks import check_options
+from thinkwell.tools.tool_checks import check_options, warn_incomplete
 
 Effect = Literal["pure", "idempotent", "once"]
 Execute: TypeAlias = "Callable[[Any, ToolContext], Any]"
@@ -187,8 +188,13 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `effect` says whether a call may be repeated after a crash: `"pure"`, `"idempotent"` or `"once"`
     (the default: never). With `needs_approval` a person has to allow the call first.
     """
+    if isinstance(cast("object", function), str):
+        raise ToolDefinitionError(f"@tool({function!r}) is a text. Write @tool(name={function!r}).")
     if function is not None:
         return _mark(function, _Mark())
+    wrong = unknown_names("@tool", options, [f.name for f in fields(_Mark) if f.init])
+    if wrong is not None:
+        raise TypeError(wrong)
     return partial(_mark, mark=_Mark(**options))
 
 
@@ -235,6 +241,7 @@ def as_tool(value: Tool | Callable[..., Any] | Any, name: str | None = None) -> 
         raise ToolDefinitionError(f"{value!r} is neither a function nor a Tool.")
     mark = _mark_of(function)
     if mark is None:
+        warn_incomplete(function, name or function.__name__, described=bool(summary(function)))
         mark = _Mark(name=name)  # its own name may be none for a model: a lambda has none
     return _renamed(_make(function, mark, call=value, skip_first=inspect.ismethod(value)), name)
 
@@ -312,7 +319,9 @@ def _mark(function: Callable[..., Any], mark: _Mark) -> Callable[..., Any]:
             f"Tool {function.__name__!r} is a generator. To stream preliminary results write "
             f"`async def {function.__name__}(...)` with `yield`."
         )
-    check_options(mark.name or function.__name__, mark, has_handler=True)
+    name = mark.name or function.__name__
+    check_options(name, mark, has_handler=True)
+    warn_incomplete(function, name, described=bool(mark.description or summary(function)))
     setattr(function, _MARK, mark)
     return function
 

@@ -1,12 +1,15 @@
-"""Options of a tool that would do nothing, or not what they say: refused where they are written.
+"""What is wrong with a tool where it is written: the error shows what to write instead.
 
-The error shows what to write instead.
+Options that would do nothing, or not what they say, are refused. Of a tool that works, but that a
+model knows too little about, there is one warning, with its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, cast
+import inspect
+from collections.abc import Callable, Collection
+from typing import Any, Final, cast
+from warnings import warn_explicit
 
 from thinkwell.core.errors import ToolDefinitionError
 
@@ -25,6 +28,37 @@ def check_options(name: str, options: Any, *, has_handler: bool) -> None:
             )
     if options.reconcile is not None:
         _check_reconcile(name, options)
+
+
+_WARNED: Final[dict[str | tuple[str, type[Warning], int], int]] = {}
+"""Where Python notes what it has warned about: a tool of `get_tools()` is read in every turn."""
+
+
+def warn_incomplete(function: Callable[..., Any], name: str, *, described: bool) -> None:
+    """Warn of a tool without a description, and of arguments without a type."""
+    if not described:
+        _warn(
+            function,
+            f"Tool {name!r} has no description, so the model has to guess from its name. Write a "
+            'docstring, or @tool(description="...").',
+        )
+    for parameter in list(inspect.signature(function).parameters.values()):
+        plain = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if parameter.annotation is parameter.empty and plain and parameter.name not in _OWN:
+            wanted = "ToolContext" if parameter.name in ("ctx", "context") else "str"
+            _warn(
+                function,
+                f"Tool {name!r} takes {parameter.name!r} without a type, so the model is not told "
+                f"what to send. Write `{parameter.name}: {wanted}`, or another type.",
+            )
+
+
+_OWN: Final = ("self", "cls")
+
+
+def _warn(function: Callable[..., Any], text: str) -> None:
+    code = getattr(inspect.unwrap(function), "__code__", function.__code__)
+    warn_explicit(text, UserWarning, code.co_filename, code.co_firstlineno, registry=_WARNED)
 
 
 def _check_approvers(name: str, approvers: Any) -> None:
