@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic_ai import RunContext
 from pydantic_ai import Tool as PydanticTool
 
 from tests.turns.configured import Two, configured
@@ -29,6 +30,11 @@ async def marked(a: int, b: int) -> int:
     return a + b
 
 
+async def with_context(ctx: RunContext[Any], a: int, b: int) -> int:
+    """Add two numbers, written for pydantic-ai."""
+    return a + b if ctx.tool_name else 0
+
+
 def ready() -> Tool:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}}
     return from_json_schema("ready", "Add.", schema, lambda value, _: value["a"] + value["b"])
@@ -40,6 +46,7 @@ KINDS: dict[str, Callable[[], Any]] = {
     "a marked function": lambda: marked,
     "a Tool": ready,
     "a tool of pydantic-ai": lambda: PydanticTool(plus),
+    "a function with pydantic-ai's context": lambda: with_context,
 }
 kinds = pytest.mark.parametrize("made", KINDS.values(), ids=KINDS)
 

@@ -43,6 +43,24 @@ def is_pydantic_ai_tool(value: object) -> bool:
     )
 
 
+def takes_run_context(function: Callable[..., Any]) -> bool:
+    """Whether a plain function is written for pydantic-ai: its first argument is a `RunContext`."""
+    names = list(inspect.signature(function).parameters)
+    hint: Any = inspect.get_annotations(function).get(names[0]) if names else None
+    if isinstance(hint, str):  # written under `from __future__ import annotations`
+        return hint.partition("[")[0].rpartition(".")[2] == "RunContext"
+    kind = getattr(hint, "__origin__", hint)
+    module = str(getattr(kind, "__module__", ""))
+    return getattr(kind, "__name__", "") == "RunContext" and module.startswith("pydantic_ai")
+
+
+def as_pydantic_ai_tool(function: Callable[..., Any], name: str | None) -> PydanticTool[Any]:
+    """The tool that pydantic-ai makes of such a function."""
+    from pydantic_ai.tools import Tool as PydanticTool
+
+    return PydanticTool(function, name=name)
+
+
 def read_pydantic_ai_tool(tool: PydanticTool[Any]) -> ReadTool:
     """Read the tool, or raise `ToolDefinitionError` for one that could not do here what it says."""
     for option, remedy in _UNSUPPORTED.items():

@@ -26,7 +26,12 @@ from thinkwell.core.spelling import unknown_names
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.docstring import summary
 from thinkwell.tools.model_output import ToModelOutput
-from thinkwell.tools.pydantic_ai_tool import is_pydantic_ai_tool, read_pydantic_ai_tool
+from thinkwell.tools.pydantic_ai_tool import (
+    as_pydantic_ai_tool,
+    is_pydantic_ai_tool,
+    read_pydantic_ai_tool,
+    takes_run_context,
+)
 from thinkwell.tools.reconcile import Reconcile
 from thinkwell.tools.schema import (
     SignatureSchema,
@@ -240,6 +245,8 @@ def as_tool(value: Tool | Callable[..., Any] | Any, name: str | None = None) -> 
     if not inspect.isfunction(function):
         raise ToolDefinitionError(f"{value!r} is neither a function nor a Tool.")
     mark = _mark_of(function)
+    if mark is None and takes_run_context(value):
+        return _from_pydantic_ai(as_pydantic_ai_tool(value, name))
     if mark is None:
         warn_incomplete(function, name or function.__name__, described=bool(summary(function)))
         mark = _Mark(name=name)  # its own name may be none for a model: a lambda has none

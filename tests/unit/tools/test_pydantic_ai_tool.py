@@ -13,6 +13,7 @@ from pydantic_ai.exceptions import ApprovalRequired
 from tests.unit.tools.support import CTX
 from thinkwell.core.errors import ToolDefinitionError, ToolError, ToolInputError, ToolOutputError
 from thinkwell.tools.execute import check_input, run_tool
+from thinkwell.tools.pydantic_ai_tool import takes_run_context
 from thinkwell.tools.tool import as_tool
 
 
@@ -142,3 +143,23 @@ class TestItsOwnErrorsAndResults:
         assert await call(with_words) == {"result": 1, "content": "One is enough."}
         with pytest.raises(ToolOutputError):
             await call(with_bytes)
+
+
+class TestAFunctionWithARunContext:
+    @pytest.mark.parametrize(
+        ("hints", "is_one"),
+        [
+            ({"ctx": RunContext, "a": int}, True),
+            ({"ctx": RunContext[int], "a": int}, True),
+            ({"ctx": "RunContext[int]", "a": int}, True),
+            ({"ctx": "pydantic_ai.RunContext", "a": int}, True),
+            ({"a": int, "ctx": RunContext[int]}, False),
+            ({"ctx": "str"}, False),
+            ({}, False),
+        ],
+    )
+    def test_it_is_known_by_its_first_argument(self, hints, is_one):
+        scope = {}
+        exec(f"def written({', '.join(hints)}): ...", scope)
+        scope["written"].__annotations__ = hints
+        assert takes_run_context(scope["written"]) is is_one
