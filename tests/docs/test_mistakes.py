@@ -66,6 +66,11 @@ IN_THE_CLASS = [
         + OWN.format("sytem_prompt"),
     ),
     body(
+        'def getSystemPrompt(self): return "Be brief."',
+        "A.getSystemPrompt would do nothing. Did you mean the hook 'get_system_prompt'? "
+        + OWN.format("getSystemPrompt"),
+    ),
+    body(
         'instructions = "Be brief."',
         'A.instructions would do nothing. Write `system_prompt = "..."`. '
         + OWN.format("instructions"),
@@ -135,6 +140,13 @@ IN_THE_CLASS = [
         "features = [Notes]",
         "A.features has the class Notes. Write `Notes()`: a feature is an object.",
         "class Notes(Feature):\n    name = 'notes'\nclass A(Think):\n    features = [Notes]",
+    ),
+    Mistake(
+        "class Notes(Feature): def before_trun(self, ctx): ...",
+        "Notes.before_trun would do nothing. Did you mean the hook 'before_turn'? If the name is "
+        "your own, choose another, or begin it with an underscore.",
+        "class Notes(Feature):\n    name = 'notes'\n    def before_trun(self, ctx): ...\n"
+        "class A(Think):\n    features = [Notes()]",
     ),
 ]
 IN_A_TOOL = [
@@ -219,6 +231,7 @@ IN_A_CALL = [
         "`async with App(agents=[A]) as app:` and use `app.agent(A)`, or `create_agent(...)`.",
         "class A(Think): ...\nasync def main():\n    await A().run('hi')",
     ),
+    Mistake('create_agent("demo")', "create_agent() takes named arguments. Write `model='demo'`."),
     Mistake(
         'create_agent(model="demo", max_step=3)',
         "create_agent() has no setting 'max_step'. Did you mean 'max_steps'?",
@@ -233,6 +246,11 @@ IN_A_TURN = [
     turn(
         "def configure_session(self, session): ...",
         "A.configure_session() returned None. Return the session: `return session`.",
+    ),
+    turn(
+        "async def on_start(self): self.state = {}",
+        "`self.state = ...` would reach nobody. Write `await self.set_state(...)`, which stores it "
+        "and shows it to every client.",
     ),
     turn(
         "def get_tools(self): return [1]",
@@ -347,6 +365,7 @@ OWN_NAMES = {
     "a value it uses by name": (
         "max_tries = 3\n    def on_start(self):\n        getattr(self, 'max_tries')"
     ),
+    "a public method": "async def prompt(self, text): ...",
     "a private name": "_max_step = 3",
     "another word": "mode = 'fast'",
     "a nested class": "class features_: ...",

@@ -105,6 +105,15 @@ class Agent(Generic[StateT]):
         """The state clients see. Change it with `await self.set_state(...)`."""
         return self._state.read()
 
+    if not TYPE_CHECKING:  # for type checkers it cannot be assigned
+
+        @state.setter
+        def state(self, value: Any) -> None:  # noqa: ARG002 - refused, whatever it is
+            raise AttributeError(
+                "`self.state = ...` would reach nobody. Write `await self.set_state(...)`, which "
+                "stores it and shows it to every client."
+            )
+
     async def set_state(self, state: StateT) -> None:
         """Store a new state, then show it to every connected client.
 

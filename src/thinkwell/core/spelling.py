@@ -48,10 +48,16 @@ def spelled(title: str) -> Callable[[F], F]:
     def spell(function: F) -> F:
         parameters = inspect.signature(function).parameters.values()
         known = [p.name for p in parameters if p.name != "self" and p.kind is not p.POSITIONAL_ONLY]
+        named = all(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
-            wrong = unknown_names(title, keywords, known)
+            if args and named:
+                raise TypeError(
+                    f"{title} takes named arguments. Write `{known[0]}={args[0]!r:.50}`."
+                )
+            wrong = None if open_ended else unknown_names(title, keywords, known)
             if wrong is not None:
                 raise TypeError(wrong)
             return function(*args, **keywords)

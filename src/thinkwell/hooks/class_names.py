@@ -10,14 +10,16 @@ class line says it of the rest.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Collection, Iterator
+from functools import partial
 from types import CodeType
 from typing import Any, Final
 
 from thinkwell.core.errors import AgentDefinitionError
 from thinkwell.core.spelling import nearest
-from thinkwell.hooks.arity import is_callable_as
-from thinkwell.hooks.registry import hook_mark
+from thinkwell.hooks.arity import is_callable_as, takes, takes_event
+from thinkwell.hooks.registry import EVENTS, hook_mark
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.tools.tool import is_tool
 
@@ -57,6 +59,16 @@ def refuse_useless_names(cls: type, own_names: Collection[str]) -> None:
             )
 
 
+def misspelt_event(cls: type, name: str, member: Any) -> str | None:
+    """The moment of a turn that a method of a feature was probably meant for; None for others."""
+    if name.startswith("_") or not inspect.isfunction(member) or is_tool(member) or is_rpc(member):
+        return None
+    event = nearest(_snake(name), EVENTS)
+    if event is None or not takes_event(partial(member, None), event) or _is_used(cls, name):
+        return None
+    return event
+
+
 def hooks_of(cls: type) -> dict[str, Any]:
     """The methods of our classes that are there to be overridden."""
     return {
@@ -91,7 +103,9 @@ def _meant(name: str, member: Any, hooks: dict[str, Any], settings: Collection[s
     if inspect.isfunction(member):
         if name in _OWN_WORDS or is_tool(member) or is_rpc(member) or hook_mark(member):
             return None
-        hook = nearest(name, hooks)
+        if name in _ELSEWHERE and takes(member, 1) and not inspect.iscoroutinefunction(member):
+            return f"Write {_ELSEWHERE[name]}."
+        hook = _nearest(name, hooks)
         if hook is None or not is_callable_as(member, hook, hooks[hook]):
             return None
         return f"Did you mean the hook {hook!r}?"
@@ -99,8 +113,18 @@ def _meant(name: str, member: Any, hooks: dict[str, Any], settings: Collection[s
         return f"Write {_ELSEWHERE[name]}."
     if name in _OWN_WORDS or (callable(member) and not isinstance(member, property)):
         return None
-    setting = nearest(name, settings)
+    setting = _nearest(name, settings)
     return None if setting is None else f"Did you mean the setting {setting!r}?"
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    """Also for those who write `getModel`, as it is called in TypeScript."""
+    snake = _snake(name)
+    return snake if snake != name and snake in known else nearest(snake, known)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
 def _is_inherited(cls: type, name: str) -> bool:

@@ -27,7 +27,7 @@ from thinkwell.agent.entry import RunOptions
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError
-from thinkwell.core.spelling import did_you_mean
+from thinkwell.core.spelling import did_you_mean, spelled
 from thinkwell.hooks.brought import listed
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.former_names import hint
@@ -48,6 +48,7 @@ from thinkwell.turn.end.ending import TurnResult
 T = TypeVar("T")
 
 
+@spelled("create_agent()")
 def create_agent(
     *,
     model: Any,
