@@ -1,4 +1,5 @@
-"""As the README begins: install a package into a new environment, open the page, get an answer.
+"""As the README begins: install a package into a new environment, begin a project, open the page,
+get an answer.
 
 pip takes the libraries from wherever it is told to, so these tests install what users would.
 """
@@ -20,17 +21,6 @@ from tests.install.packaging import build, install, new_environment, run, withou
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
-AGENT = """
-from thinkwell import App, Think
-
-
-class Assistant(Think):
-    model = "demo"
-
-
-app = App(agents=[Assistant])
-"""
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -43,11 +33,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @asynccontextmanager
 async def served(bin_folder: Path, folder: Path) -> AsyncIterator[str]:
-    """The address of `thinkwell serve` of that environment."""
-    (folder / "agent.py").write_text(AGENT)
+    """The address of `thinkwell serve` of that environment, in a project that it has made."""
+    run(str(bin_folder / "thinkwell"), "init", "my-agent", cwd=folder)
     process = await asyncio.create_subprocess_exec(
         *(str(bin_folder / "thinkwell"), "serve", "agent.py", "--port", "0"),
-        cwd=folder,
+        cwd=folder / "my-agent",
         stdout=PIPE,
         stderr=STDOUT,
         env=environment(),
