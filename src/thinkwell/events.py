@@ -20,6 +20,8 @@ from thinkwell.core.events import (
     ToolQueued,
 )
 from thinkwell.core.turn_events import (
+    ChatRecoveryAttempt,
+    ChatRecoveryExhausted,
     ChatRequestFailed,
     ChatStreamStalled,
     ChatTranscriptRepaired,
@@ -42,6 +44,8 @@ __all__ = [
     "BusEvent",
     "CallEvent",
     "ChatDecision",
+    "ChatRecoveryAttempt",
+    "ChatRecoveryExhausted",
     "ChatRequestFailed",
     "ChatStreamStalled",
     "ChatTranscriptRepaired",

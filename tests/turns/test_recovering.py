@@ -69,6 +69,9 @@ class TestAStall:
             gate.open()
             await client.until_end()
             assert hints(client) == [YES, NO]
+            recovered = stage.fields("chat:recovery:attempt")
+            assert [each["attempt"] for each in recovered] == [2, 3, 4]
+            assert stage.fields("chat:recovery:exhausted") == []
 
     async def test_12_1_a_turn_that_is_given_up_takes_it_back(self):
         class Hopeless(Patient):

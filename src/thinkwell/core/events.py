@@ -12,6 +12,8 @@ from typing import Literal, TypeAlias, get_args
 from thinkwell.core.bus_event import BusEvent, JobEvent, Problem, type_of
 from thinkwell.core.principal import Principal
 from thinkwell.core.turn_events import (
+    ChatRecoveryAttempt,
+    ChatRecoveryExhausted,
     ChatRequestFailed,
     ChatStreamStalled,
     ChatTranscriptRepaired,
@@ -142,6 +144,8 @@ Event: TypeAlias = (
     | ChatTurnFinish
     | ChatTurnParked
     | ChatRequestFailed
+    | ChatRecoveryAttempt
+    | ChatRecoveryExhausted
     | ChatDecision
     | ChatStreamStalled
     | ChatTranscriptRepaired

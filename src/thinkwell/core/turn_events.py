@@ -58,6 +58,24 @@ class ChatStreamStalled(TurnEvent, frozen=True, kw_only=True):
     reason: str
 
 
+class ChatRecoveryAttempt(TurnEvent, frozen=True, kw_only=True):
+    """A turn that was cut by a crash, or whose model stalled, is taken up again."""
+
+    type: Literal["chat:recovery:attempt"] = "chat:recovery:attempt"
+    attempt: int
+    """Which attempt of the turn this is, from 1; the first one is no recovery."""
+    max_attempts: int
+    """How many a place of the turn gets without progress."""
+
+
+class ChatRecoveryExhausted(TurnEvent, frozen=True, kw_only=True):
+    """A turn has used up its attempts and is given up."""
+
+    type: Literal["chat:recovery:exhausted"] = "chat:recovery:exhausted"
+    attempt: int
+    reason: str
+
+
 class ChatTranscriptRepaired(TurnEvent, frozen=True, kw_only=True):
     """Stored messages had calls without a result or wrong inputs, and were mended."""
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import msgspec
 
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
-from thinkwell.core.turn_events import ChatStreamStalled
+from thinkwell.core.turn_events import ChatRecoveryAttempt, ChatRecoveryExhausted, ChatStreamStalled
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
@@ -147,10 +147,15 @@ def _count_attempt(
     turn: RunningTurn, verdict: Incident | Spent, *, first: bool = False
 ) -> Spent | None:
     """The record says that an attempt begins, unless the budget is spent."""
+    bus, facts = turn.parts.bus, turn.event_fields()
     if isinstance(verdict, Spent):
+        made, why = turn.record.attempt, verdict.reason
+        bus.emit(ChatRecoveryExhausted, **facts, attempt=made, reason=why)
         return verdict
     if not first:  # a first one costs nothing more: it keeps no record of its places
         keep_record(turn)
+        number, most = turn.record.attempt + 1, turn.parts.agent.max_recovery_attempts
+        bus.emit(ChatRecoveryAttempt, **facts, attempt=number, max_attempts=most)
     incident = verdict.begun(turn.parts.boot, turn.past.progress, first=first)
     turn.record = msgspec.structs.replace(turn.record, incident=incident)
     return None
