@@ -11,7 +11,7 @@ import pytest
 from tests.turns.support import loosely, part_of, running
 from thinkwell import Think, hook, tool
 from thinkwell.core.errors import SessionError
-from thinkwell.messages.message import text_of
+from thinkwell.messages.message import text_of, user_message
 from thinkwell.session.tree import MessageTree
 from thinkwell.testing import call, error, text
 
@@ -174,6 +174,22 @@ class TestWhatWasAnsweredIsInStorage:
         async with running(Cut, [call("look"), error(BOOM)]) as stage:
             await stage.agent.run("hi")
             assert stage.agent.heard == ["output-error"]
+
+    @pytest.mark.parametrize("whole", [True, False])
+    async def test_a_hook_that_adds_to_what_it_reads_stores_the_answer_once(self, whole: bool):
+        class Adds(Reader):
+            async def on_chat_error(self, error: Any, ctx: Any) -> None:
+                note = user_message("note", "It failed.")
+                if whole:
+                    await self.session.add_messages(lambda history: [*history, note])
+                else:
+                    await self.add_messages([note])
+
+        async with running(Adds, [text("Hel"), error(BOOM)], "next") as stage:
+            await stage.agent.run("hi")
+            stored = await stage.messages()
+            assert sorted(text_of(m) for m in stored) == ["Hel", "It failed.", "hi"]
+            assert (await stage.agent.run("again")).text == "next"
 
     async def test_nobody_reads_an_answer_that_has_nothing_in_it(self):
         class Silent(Reader):

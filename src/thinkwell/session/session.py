@@ -107,7 +107,8 @@ class Session(MessageTree):
         # Users' code is not run inside a transaction, where everybody would wait for it.
         while True:
             stamp = self.history.head_path.stamp
-            made = messages(await self.get_history())
+            # What is stored, not what is shown beside it: a function may give all of it back.
+            made = messages([_copy(stored) for stored in await self.get_stored_history()])
             added = await self._write(
                 partial(self._add_at, stamp, messages=made, parent=parent, mode=mode)
             )

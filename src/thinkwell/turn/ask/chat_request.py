@@ -18,6 +18,7 @@ from thinkwell.core.authority import Subject
 from thinkwell.core.errors import MessageTooLargeError, ToolDefinitionError
 from thinkwell.core.principal import Principal
 from thinkwell.core.tasks import Pieces, in_pieces
+from thinkwell.core.turn_events import ChatRequestFailed
 from thinkwell.hooks.contexts import ChatErrorContext, facts_of
 from thinkwell.journal.tail import Ended, TailEvent
 from thinkwell.journal.turns import Trigger, TurnRecord
@@ -203,7 +204,8 @@ async def explain_refusal(turns: Turns, request_id: str | None, reason: str, ask
     )
     decided = await parts.hooks.on_chat_error(error, context)
     parts.bus.emit(
-        "chat:request:failed",
+        ChatRequestFailed,
+        agent=refused.agent_id,
         request_id=refused.request_id,
         stage="parse",
         messages_persisted=False,
