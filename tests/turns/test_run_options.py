@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from tests.turns.support import running
+from tests.turns.support import running, untyped
 from thinkwell import App, Output, Think, TurnConfig, TurnResult, create_agent, tool
 from thinkwell.core import json
 from thinkwell.core.errors import (
     AbortTurn,
     ConfigurationError,
+    HostClosedError,
     ToolDefinitionError,
     TurnFailedError,
 )
 from thinkwell.journal.turns import find_turn
+from thinkwell.messages.message import text_of
 from thinkwell.store.sqlite import SqliteStore
-from thinkwell.testing import ScriptedModel, call, error
+from thinkwell.testing import ScriptedModel, call, error, pause, text
 from thinkwell.tools.output import FINAL_ANSWER
 from thinkwell.tools.tool import as_tool
 
@@ -82,10 +85,10 @@ class TestOutput:
             failed = await stage.agent.run("which?", output=City, model=stage.model)
             waits = await stage.agent.run("which?", output=City)
             nothing = await stage.agent.run("", output=City)
-        for result, text in ((failed, "down"), (waits, "waits .approval."), (nothing, "nothing")):
-            with pytest.raises(TurnFailedError, match=text):
+        for result, why in ((failed, "down"), (waits, "waits .approval."), (nothing, "nothing")):
+            with pytest.raises(TurnFailedError, match=why):
                 _ = result.output
-            with pytest.raises(TurnFailedError, match=text):
+            with pytest.raises(TurnFailedError, match=why):
                 result.raise_for_status()
         assert waits.status == "completed"
 
@@ -238,3 +241,18 @@ class TestWhatIsStored:
             row = await find_turn(store, "guide/x", result.request_id)
             assert row is not None
             assert row.chosen is None
+
+    async def test_a_stopped_host_keeps_what_was_said_and_tells_what_is_lost(self, tmp_path: Path):
+        file, gate = str(tmp_path / "a.db"), pause()
+        replies = [text("Half an answer"), gate]
+        async with running(Guide, replies, store=SqliteStore(file), drain=0.01) as stage:
+            asked = asyncio.create_task(stage.agent.run("hi", tools=[double]))
+            await gate.reached()
+            (record,) = [handle.record for handle in untyped(stage)._turns.handles()]
+        with pytest.raises(HostClosedError):
+            await asked
+        async with running(Guide, store=SqliteStore(file)) as stage:
+            await stage.agent.wait_until_stable()
+            turn = await stage.agent.get_turn(record.request_id)
+            assert (turn.status, "the tool 'double'" in (turn.error or "")) == ("error", True)
+            assert text_of(await stage.answer()) == "Half an answer"
