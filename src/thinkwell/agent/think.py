@@ -26,6 +26,7 @@ from thinkwell.features.http_run import HttpRun
 from thinkwell.features.scopes import Scopes
 from thinkwell.features.telemetry import Telemetry
 from thinkwell.features.turn_details import TurnFacts
+from thinkwell.hooks.feature import Feature, Without
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import end_chunks
 from thinkwell.messages.chunks import Chunk
@@ -47,7 +48,6 @@ from thinkwell.turn.ask.outcomes import resolve_outcome
 from thinkwell.turn.ask.run_options import check_body, read_options
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.info import TurnInfo
-from thinkwell.turn.turns import Turns
 
 T = TypeVar("T")
 
@@ -103,8 +103,10 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
     turn_details: TurnFacts
     """How answers were made: steps, tokens, times."""
 
-    features = (HttpChat(), HttpRun(), Branches(), TurnFacts(), Telemetry(), Scopes())
-    _turns: Turns
+    # Annotated once more: type checkers compare what a subclass gives with its nearest base only.
+    features: ClassVar[Sequence[Feature | Without]] = (
+        *(HttpChat(), HttpRun(), Branches(), TurnFacts(), Telemetry(), Scopes()),
+    )
 
     # What to override
 
