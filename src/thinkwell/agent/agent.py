@@ -7,7 +7,7 @@ be `def` or `async def`; one that is not overridden is not called.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
 from thinkwell.agent.connection import Connection, caller_of
 from thinkwell.agent.definition import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     from thinkwell.agent.connections import Connections
+    from thinkwell.turn.turns import Turns
 
     # `Think` without brackets is `Think[Any]`; Python itself knows defaults from 3.13 on.
     StateT = TypeVar("StateT", default=Any)
@@ -38,6 +39,18 @@ else:
     from typing import TypeVar
 
     StateT = TypeVar("StateT")
+
+
+class AgentParts(NamedTuple):
+    """What an agent gets when it wakes."""
+
+    state: StateBox
+    connections: Connections
+    seats: Seats
+    jobs: Jobs
+    storage: Storage
+    turns: Turns | None
+    """Of an agent that chats."""
 
 
 class Agent(Generic[StateT]):
@@ -68,6 +81,7 @@ class Agent(Generic[StateT]):
     _state: StateBox
     _connections: Connections
     _seats: Seats
+    _turns: Turns  # of one that chats
 
     def __init_subclass__(
         cls, *, name: str | None = None, own_names: Collection[str] = (), **options: Any
@@ -92,6 +106,13 @@ class Agent(Generic[StateT]):
             if hasattr(type(self), member):
                 return object.__getattribute__(self, member)  # a property: what it raised itself
             raise missing_member(self, member)
+
+    def _wire(self, parts: AgentParts) -> None:
+        """Take the parts. Before the agent's own code runs: all of it may use them."""
+        self._state, self._connections, self._seats = parts[:3]
+        self.jobs, self.storage = parts.jobs, parts.storage
+        if parts.turns is not None:
+            self._turns = parts.turns
 
     @property
     def name(self) -> str:

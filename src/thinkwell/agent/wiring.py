@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-from thinkwell.agent.agent import Agent
+from thinkwell.agent.agent import Agent, AgentParts
 from thinkwell.agent.connections import Chat, Connections, OpenConnection
 from thinkwell.agent.http import handle_agent_request
 from thinkwell.agent.instance import Instance, new_instance
@@ -248,16 +248,16 @@ async def wake(
     write = partial(shared.commits.run, owner)
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
     await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
-    agent._state, agent._connections = state, connections  # pyright: ignore[reportPrivateUsage]
     desk = _desk_of(agent, owner, shared)
-    agent.jobs = Jobs(desk)
-    chat = None
-    if instance is not None:
-        turns = Turns(tasks, owned.generation)
-        chat = Chat(turns, Live(watchers, turns.transcript, turns.find_ended))
-    seats = _seat_features(agent, None if chat is None else chat.turns, owner, shared)
+    turns = None if instance is None else Turns(tasks, owned.generation)
+    chat = turns and Chat(turns, Live(watchers, turns.transcript, turns.find_ended))
+    storage = partial(Storage, shared.store, shared.commits, owner)
+    agent.events.attach(shared.bus, agent_id)
+    seats = _seat_features(agent, turns, storage, shared)
+    parts = AgentParts(state, connections, seats, Jobs(desk), storage(AGENT), turns)
+    agent._wire(parts)  # pyright: ignore[reportPrivateUsage] - nobody else may
     if instance is not None and chat is not None:
-        await _wire_chat(instance, chat, owner, shared)
+        await _wire_chat(instance, chat, seats, owner, shared=shared)
     hooks = None if instance is None else instance.hooks
     seats.connect(hooks, desk.handlers, rpc_methods(cls))
     await _start(agent, seats, chat)
@@ -297,20 +297,15 @@ async def _start(agent: Agent, seats: Seats, chat: Chat | None) -> None:
         raise
 
 
-def _seat_features(agent: Agent, turns: Turns | None, owner: Owner, shared: Shared) -> Seats:
-    """Give an agent its features, each with a kit of its own, and its storage."""
-
-    def storage(owned_by: str) -> Storage:
-        return Storage(shared.store, shared.commits, owner, owned_by)
-
-    agent.storage = storage(AGENT)
-    agent.events.attach(shared.bus, owner.agent_id)
-    agent._seats = seats = Seats(  # pyright: ignore[reportPrivateUsage]
+def _seat_features(
+    agent: Agent, turns: Turns | None, storage: Callable[[str], Storage], shared: Shared
+) -> Seats:
+    """The features of an agent, each with a kit and stored values of its own."""
+    return Seats(
         agent,
         features_of(type(agent), shared.features),
         lambda name: AgentKit(name, agent, turns, storage=storage(name), shared=shared),
     )
-    return seats
 
 
 def _no_agents(cls: type | str, name: str) -> Any:
@@ -338,7 +333,9 @@ def _built_in(base: type[Agent]) -> frozenset[str]:
     return frozenset(dir(base))
 
 
-async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Shared) -> None:
+async def _wire_chat(
+    instance: Instance, chat: Chat, seats: Seats, owner: Owner, *, shared: Shared
+) -> None:
     """Give a chat agent its session and its turns."""
     turns = chat.turns
     agent, write = instance.agent, partial(shared.commits.run, owner)
@@ -362,7 +359,7 @@ async def _wire_chat(instance: Instance, chat: Chat, owner: Owner, shared: Share
             agent=agent,
             agent_ref=agent,
             own_tools=instance.own_tools,
-            offers=agent._seats,  # pyright: ignore[reportPrivateUsage]
+            offers=seats,
             owner=owner,
             store=shared.store,
             commits=shared.commits,
