@@ -6,12 +6,13 @@ line in the log, with its traceback, the agent, the turn and the name of what fa
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.turns.support import Stage, running, untyped
-from thinkwell import AbortTurn, Think, ToolContext, rpc, tool
+from thinkwell import AbortTurn, App, Think, ToolContext, rpc, tool
 from thinkwell.errors import ToolError
 from thinkwell.hooks.registry import EVENTS
 from thinkwell.testing import call
@@ -231,3 +232,17 @@ async def test_a_call_of_a_client_that_raises_leaves_one_line_and_wrong_argument
             await client.until(lambda f, n=number: f.get("id") == f"c{n}")
     said = one(lines())
     assert (said["hook"], said["agent"]) == ("rpc:add", "clerk/x")
+
+
+async def test_a_mistake_in_the_program_is_one_line_without_our_traceback(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    class Keyless(Think):
+        model = "acme-without-a-provider"
+
+    async with App(agents=[Keyless], store=f"sqlite:///{tmp_path}/x.db") as app:
+        result = await app.agent(Keyless).run("hi")
+    [record] = [each for each in caplog.records if each.levelname == "ERROR"]
+    assert record.exc_info is None
+    assert record.getMessage().endswith(f": {result.error}")
+    assert "'acme-without-a-provider' names no provider." in record.getMessage()

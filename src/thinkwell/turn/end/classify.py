@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 
-from thinkwell.core.errors import EmptyPromptError
+from thinkwell.core.errors import ConfigurationError, EmptyPromptError
 from thinkwell.core.user_code import raised_in
 from thinkwell.hooks.contexts import ChatErrorContext, Classification, Stage
 from thinkwell.turn.end.ending import Failed
@@ -43,9 +43,12 @@ def log_failed(turn: RunningTurn, ending: Failed) -> None:
     """Whatever clients read: whoever runs the server sees what was raised, and in which code."""
     code = raised_in(ending.error)
     place = f"stage {ending.stage}" if code is None else f"stage {ending.stage}, {code}"
-    # Nothing to answer is what a client sent, no defect: it must not fill the log.
-    trace = None if isinstance(ending.error, EmptyPromptError) else ending.error
+    # Nothing to answer is what a client sent, no defect: it must not fill the log. How we found a
+    # mistake in the program (no key, no such model) helps nobody: its text says what to write.
+    told = isinstance(ending.error, ConfigurationError)
+    trace = None if told or isinstance(ending.error, EmptyPromptError) else ending.error
     agent, request = turn.record.agent_id, turn.record.request_id
     about = {"action": f"turn:{ending.stage}", "agent": agent, "turn": request, "hook": code}
-    text = "a turn failed in %s (agent %s, turn %s)"
-    log.error(text, place, agent, request, exc_info=trace, extra=about)
+    text = "a turn failed in %s (agent %s, turn %s)" + (": %s" if told else "")
+    values = (place, agent, request, *([ending.error] if told else []))
+    log.error(text, *values, exc_info=trace, extra=about)
