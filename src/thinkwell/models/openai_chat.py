@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 READ_TIMEOUT = 600.0
+"""Seconds of silence after which a connection counts as dead, whoever waits for it."""
 DRAIN_TIMEOUT = 0.1
 _BODY_LIMIT = 2_000
 _READ_BUFFER = 256 * 1024
@@ -146,12 +147,13 @@ class OpenAIChatModel:
         session, url = self._session()
         dispose = signal.add_listener(stop)
         try:
-            return await session.post(
-                url,
-                data=body,
-                headers={**self._headers, **request.headers},
-                timeout=_timeout(request.connect_timeout),
-            )
+            async with asyncio.timeout(READ_TIMEOUT):
+                return await session.post(
+                    url,
+                    data=body,
+                    headers={**self._headers, **request.headers},
+                    timeout=_timeout(request.connect_timeout),
+                )
         except asyncio.CancelledError:
             # Our own stop is taken back; whoever else cancelled this task is heard.
             if stops and task is not None and not task.uncancel():
@@ -200,8 +202,8 @@ def _timeout(connect: float | None) -> ClientTimeout:
     from aiohttp import ClientTimeout
 
     # No limit for the whole: a long reply is no failure. How long silence may last is the turn's
-    # to say.
-    return ClientTimeout(total=None, sock_connect=connect, sock_read=READ_TIMEOUT)
+    # to say. None for a read either: aiohttp sets a timer anew for whatever arrives (`_listen`).
+    return ClientTimeout(total=None, sock_connect=connect)
 
 
 def _environment_proxy(url: str) -> dict[str, Any]:
@@ -238,6 +240,18 @@ class _Response:
         # stream.
         self._refused = response.status >= 400 or response.content_type == "application/json"
         self._dispose = signal.add_listener(lambda _: response.close())
+        self._listen()
+
+    def _listen(self) -> None:
+        """Cut the connection if nothing comes for long. One timer for all: it looks back."""
+        loop, self._silent = asyncio.get_running_loop(), True
+        self._timer = loop.call_later(READ_TIMEOUT, self._look_back)
+
+    def _look_back(self) -> None:
+        if self._silent:
+            self._response.close()  # the read raises
+        else:
+            self._listen()
 
     async def read(self) -> list[ModelEvent]:
         """The next events; the last batch ends with the terminal one, then there are none."""
@@ -248,6 +262,7 @@ class _Response:
             return [Failure(await self._refusal())]
         state = self._state
         while not state.done and (chunk := await self._response.content.readany()):
+            self._silent = False
             if events := state.feed(chunk):
                 self._over = state.failed
                 return events
@@ -257,6 +272,7 @@ class _Response:
 
     def close(self) -> None:
         """Give the connection back, or cut it if the answer was not read to its end."""
+        self._timer.cancel()
         self._dispose()
         self._response.release()
 

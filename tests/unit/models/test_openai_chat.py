@@ -20,6 +20,7 @@ from tests.unit.models.helpers import (
 from thinkwell.core.errors import ConfigurationError, ModelError
 from thinkwell.core.signal import AbortController
 from thinkwell.messages.usage import Usage
+from thinkwell.models import openai_chat
 from thinkwell.models.base import (
     Model,
     ReasoningEnd,
@@ -386,6 +387,21 @@ class TestAbort:
         assert finish_of(events).reason == "stop"
 
 
+class TestSilence:
+    @pytest.mark.parametrize("reply", ["headers", "end"])
+    async def test_a_connection_that_says_nothing_for_long_is_cut(self, monkeypatch, reply):
+        monkeypatch.setattr(openai_chat, "READ_TIMEOUT", 0.05)
+        silent = raw(delta('"content":"A"'), hold="end")
+        async with served(RawReply(hold="headers") if reply == "headers" else silent) as (
+            model,
+            provider,
+        ):
+            failure = failure_of(await collect(model))
+            assert isinstance(failure, ModelError)
+            assert (failure.retryable, failure.cut) == (True, True)
+            await provider.left.wait()
+
+
 class TestConnections:
     async def test_calls_one_after_the_other_share_a_connection(self):
         async with served(Reply(deltas=["a"]), Reply(deltas=["b"])) as (model, provider):
@@ -426,6 +442,7 @@ FIRST_CALL = """
 import asyncio, sys, threading
 from thinkwell.core.signal import AbortSignal
 from thinkwell.models.base import ModelRequest
+from thinkwell.models import openai_chat
 from thinkwell.models.openai_chat import OpenAIChatModel
 
 class Seen:
