@@ -70,6 +70,8 @@ def _is_user_part(part: Part) -> bool:
 def _without_ephemeral(part: Part) -> Part:
     for name in ("providerMetadata", "callProviderMetadata"):
         metadata = part.get(name)
+        if metadata is None:
+            continue
         openai: Any = cast("Part", metadata).get("openai") if isinstance(metadata, dict) else None
         if not isinstance(openai, dict) or _EPHEMERAL.isdisjoint(cast("Part", openai)):
             continue

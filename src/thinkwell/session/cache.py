@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import UIMessage
@@ -95,7 +95,7 @@ class MessageCache:
         made = stored.made
         if variant not in made:
             made[variant] = convert(stored.message)
-        return cast("T", made[variant])
+        return made[variant]
 
     def _drop(self, seq: int) -> None:
         if (entry := self._entries.pop(seq, None)) is not None:

@@ -77,6 +77,8 @@ class HeadPath:
 def window(path: Sequence[MessageRow], *, max_bytes: int, min_recent: int) -> list[MessageRow]:
     """The end of a path: `min_recent` messages, then as many as fit into `max_bytes`."""
     total = path[-1].cum_bytes
+    if total - path[0].cum_bytes + path[0].bytes <= max_bytes:
+        return list(path)  # all of it, as most conversations
     first = len(path) - 1
     while first > 0:
         above = path[first - 1]

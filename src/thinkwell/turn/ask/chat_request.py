@@ -85,7 +85,7 @@ async def accept_chat(
     sent = await in_pieces(read_list(asked.messages, known))
     again = asked.trigger == "regenerate-message"
     await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
-    if any(_is_copy(item) for item in asked.messages):
+    if turns.parts.bus.heard and any(_is_copy(item) for item in asked.messages):
         await report_copies(turns, asked.messages, asker.principal)
     async with turns.intake:  # two tabs at once: the second sees the first in line
         regenerate = asked.trigger == "regenerate-message" and sent.ids
