@@ -17,9 +17,10 @@ import gc
 from collections.abc import Callable
 from contextlib import suppress
 
-YOUNG = 20_000
-"""New objects before the youngest are looked through. A turn makes and drops some hundreds: at
-Python's own 700 each of them would be looked at in the middle of the turn it is needed for.
+THRESHOLDS = 10_000, 3, 3
+"""New objects before the youngest are looked through, and how often that is until the older ones
+are. A turn makes and drops some hundreds: at Python's own 700 each of them would be looked at in
+the middle of the turn it is needed for. All are looked through about as often as Python does.
 """
 LOOK_EVERY = 10.0
 """Seconds between two looks at whether it is time for everything."""
@@ -39,7 +40,7 @@ class Garbage:
         self._thresholds = gc.get_threshold()
 
     def __enter__(self) -> Garbage:
-        gc.set_threshold(YOUNG, *self._thresholds[1:])
+        gc.set_threshold(*THRESHOLDS)
         gc.callbacks.append(self._heard)
         self.look_through_everything()
         return self
