@@ -1,8 +1,8 @@
 """`python -m benchmarks`: measure everything, print the tables, write RESULTS.md and its plot.
 
 `--quick` measures only ours and the bare path, in less than two minutes, and writes nothing.
-`--no-peers` leaves the other servers out. `--beside FOLDER` measures another checkout of this
-repository in the same interleaved rounds: what a change costs or saves.
+`--no-peers` leaves the other servers out, and the page says so. `--beside FOLDER` measures another
+checkout of this repository in the same interleaved rounds: what a change costs or saves.
 """
 
 from __future__ import annotations
@@ -85,13 +85,15 @@ def main() -> None:
             subjects = start_own(stack, provider, Path(folder), beside=options.beside)
             if peers:
                 subjects |= start_peers(stack, provider, Path(folder))
+            elif not options.quick:
+                subjects |= dict.fromkeys(PEER_NAMES, "left out with --no-peers")
             measure_servers(results, subjects, stack.enter_context(Worker("driver")))
         measure_load(results, Path(folder), quick=options.quick)
         if not options.quick:
             say("long conversations")
             results.edge += asyncio.run(long_conversation.measure(room(Path(folder), "long")))
             measure_inside(results, Path(folder), peers=peers)
-    if peers:
+    if not options.quick:
         document.write(results)
     print(results.summary())
 
