@@ -12,7 +12,7 @@ from tests.turns.support import Stage, running
 from thinkwell import Block, StepConfig, Substitute, Think, TurnConfig, tool
 from thinkwell.core.errors import ModelError, StoreError
 from thinkwell.hooks.answers import Allow
-from thinkwell.journal.bodies import read_body
+from thinkwell.journal.blobs import read_blob
 from thinkwell.journal.events import (
     AttemptBegun,
     CallClaimed,
@@ -285,9 +285,9 @@ async def test_a_clear_takes_journals_bodies_and_versions_along():
         (request,) = await recorded(store, "q1")
         await stage.agent.session.update_message(user_message("u-q1", "changed"))
         assert request.system is not None
-        assert await read_body(store, request.system) is not None
+        assert await read_blob(store, request.system) is not None
         await stage.agent.clear_messages()
-        assert await read_body(store, request.system) is None
+        assert await read_blob(store, request.system) is None
         named = {"agent": AGENT, "session": "", "ids": '["u-q1"]'}
         assert await store.fetch_all("message_versions", named) == []
         assert await store.fetch_all("packed_journal", {"agent": AGENT, "turn": "q1"}) == []

@@ -92,7 +92,7 @@ class Deletions:
     async def _erase(self, agent_id: str) -> None:
         store, commits = self._shared.store, self._shared.commits
         await _erase_rows(store, partial(commits.insist, None), agent_id)
-        commits.forget_bodies(agent_id)
+        commits.forget_blobs(agent_id)
         await store.scrub()
 
 

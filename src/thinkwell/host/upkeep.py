@@ -19,7 +19,7 @@ from thinkwell.core.errors import StoreError, StoreUnavailableError
 from thinkwell.features.jobs.desk import JobDesk
 from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.jobs import RunAgain
-from thinkwell.journal.bodies import drop_unused_bodies
+from thinkwell.journal.blobs import drop_unused_blobs
 from thinkwell.journal.jobs import drop_ended_jobs
 from thinkwell.journal.trimming import drop_old_streams, trim_journal
 from thinkwell.session.versions import drop_old_versions
@@ -32,7 +32,7 @@ JOURNAL_RETENTION = 7 * 24 * 3600.0
 """Seconds the streams of ended turns are kept."""
 JOB_RETENTION = 7 * 24 * 3600.0
 """Seconds ended jobs are kept."""
-JOB_PIECE, STREAM_PIECE, BODY_PIECE = 500, 50, 100
+JOB_PIECE, STREAM_PIECE, BLOB_PIECE = 500, 50, 100
 """Rows that one transaction drops: a few milliseconds."""
 SHRINKS = 16
 """How often one run of the job cuts a few pages off the file."""
@@ -84,7 +84,7 @@ class Upkeep:
         for piece in (
             partial(self._drop, drop_ended_jobs, before=jobs, limit=JOB_PIECE),
             partial(self._drop, drop_old_streams, before=journals, limit=STREAM_PIECE),
-            partial(self._drop, drop_unused_bodies, before=journals, limit=BODY_PIECE),
+            partial(self._drop, drop_unused_blobs, before=journals, limit=BLOB_PIECE),
             partial(self._drop, drop_old_versions, before=journals, limit=STREAM_PIECE),
         ):
             more = await self._try(piece) or more

@@ -2,7 +2,7 @@
 
 Live rows and packed journals hold the same events: a kind, how many chunks stand before, and a JSON
 body. The bodies are stored formats: a field may be added with a default, nothing else changes.
-From these events, the bodies that are stored once by their hash (`journal/bodies.py`) and the
+From these events, the texts that are stored once by their hash (`journal/blobs.py`) and the
 messages of the session a turn can be explained, replayed and exported.
 
 What hooks hide stays hidden: events say that a hook changed something, and hold the result of the

@@ -35,7 +35,7 @@ from thinkwell.core.clock import Clock
 from thinkwell.core.errors import StoreError, StoreUnavailableError
 from thinkwell.core.tasks import TaskOwner, begin, wait_to_the_end
 from thinkwell.journal.asked import Asked, refuse_inside_work
-from thinkwell.journal.bodies import Body, BodyStore
+from thinkwell.journal.blobs import Blob, BlobStore
 from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
 from thinkwell.journal.turn_log import Owner, TurnLog
@@ -99,7 +99,7 @@ class GroupCommit:
         self._last_commit = float("-inf")
         self._last_writer: Owner | None = None
         """Who wrote the last commit, if it was one agent alone."""
-        self._bodies = BodyStore()
+        self._blobs = BlobStore()
         self._born: list[tuple[Owner, int]] = []
         """Who gets an epoch when the transaction commits that makes its agent's row."""
         self._rows_since_trim = 0
@@ -306,7 +306,7 @@ class GroupCommit:
         if rows:
             await tx.execute_many("append_journal", rows)
             self._rows_since_trim += len(rows)
-        await self._bodies.write(tx, list(_bodies(batch)), self._clock.now())
+        await self._blobs.write(tx, list(_blobs(batch)), self._clock.now())
         return batch
 
     def _tell(self, batch: list[Written], askers: Collection[Owner | None]) -> None:
@@ -315,7 +315,7 @@ class GroupCommit:
         self._last_writer = writers.pop() if len(writers) == 1 else None
         for owner, epoch in self._born:
             owner.epoch = epoch
-        self._bodies.committed()
+        self._blobs.committed()
         for log, upto, events in batch:
             told = log.events[log.events_written : events]
             log.events_written = events
@@ -341,9 +341,9 @@ class GroupCommit:
         finally:
             self._trimming = False
 
-    def forget_bodies(self, agent_id: str) -> None:
+    def forget_blobs(self, agent_id: str) -> None:
         """A clear drops what this agent's journals refer to."""
-        self._bodies.forget(agent_id)
+        self._blobs.forget(agent_id)
 
     def _leave_out(self, logs: Iterable[TurnLog]) -> None:
         """Their owners may not write any more."""
@@ -370,10 +370,10 @@ def _rows(written: Written) -> Iterator[dict[str, Any]]:
         yield {**who, **place, "kind": event.kind, "body": event.body}
 
 
-def _bodies(batch: list[Written]) -> Iterator[tuple[str, Body]]:
+def _blobs(batch: list[Written]) -> Iterator[tuple[str, Blob]]:
     """What the new events refer to, with the agent; also of a turn that ends in this commit."""
     for log, _, events in batch:
         if not log.erased:
             for event in log.events[log.events_written : events]:
-                for body in event.bodies:
-                    yield log.owner.agent_id, body
+                for blob in event.blobs:
+                    yield log.owner.agent_id, blob

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from thinkwell.core.errors import AgentDeletedError, OwnershipLostError, StoreError
-from thinkwell.journal.bodies import Body
+from thinkwell.journal.blobs import Blob
 
 
 class Owner(msgspec.Struct, eq=False, weakref=True):
@@ -44,7 +44,7 @@ class LogEvent(msgspec.Struct, frozen=True):
     """How many chunks stand before it."""
     body: str
     """JSON text."""
-    bodies: tuple[Body, ...] = ()
+    blobs: tuple[Blob, ...] = ()
     """Texts it refers to by their hash; they are stored with it."""
 
 
@@ -137,9 +137,9 @@ class TurnLog:
         self.bodies.append(body)
         self.size += len(body)
 
-    def append_event(self, kind: str, body: str, bodies: tuple[Body, ...] = ()) -> None:
+    def append_event(self, kind: str, body: str, blobs: tuple[Blob, ...] = ()) -> None:
         """Take an event that belongs after the chunks so far."""
-        self.events.append(LogEvent(kind, len(self.bodies), body, bodies))
+        self.events.append(LogEvent(kind, len(self.bodies), body, blobs))
         if kind == "hidden":
             self.size += len(body)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
-from thinkwell.journal.bodies import read_body
+from thinkwell.journal.blobs import read_blob
 from thinkwell.journal.events import ModelAsked, OutsideAnswered, Said, StoredPath, read_events
 from thinkwell.journal.reading import StoredJournal, read_journal, read_packed_journal
 from thinkwell.journal.turns import TurnRecord
@@ -89,11 +89,11 @@ class _Book:
         messages: list[ModelMessage] = []
         for source, start, stop in asked.messages:
             messages.extend(self._source(source)[start:stop])
-        tools = "[]" if asked.tools is None else await self._body(asked.tools)
+        tools = "[]" if asked.tools is None else await self._blob(asked.tools)
         request = request_of(
             asked.settings,
             messages=tuple(messages),
-            system="" if asked.system is None else await self._body(asked.system),
+            system="" if asked.system is None else await self._blob(asked.system),
             tools=msgspec.json.decode(tools, type=tuple[ToolSpec, ...]),
         )
         return RecordedRequest(
@@ -129,8 +129,8 @@ class _Book:
             messages.extend(to_model_messages(message))
         return messages
 
-    async def _body(self, digest: str) -> str:
-        text = await read_body(self._reader, digest)
+    async def _blob(self, digest: str) -> str:
+        text = await read_blob(self._reader, digest)
         if text is None:
             raise StoreError(f"The text {digest} that a request refers to is no longer kept.")
         return text

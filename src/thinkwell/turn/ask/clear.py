@@ -57,7 +57,7 @@ async def next_generation(
             running.packed = running.erased = True
         if forget is not None:
             await _forget(tx, parts)
-            parts.commits.forget_bodies(parts.owner.agent_id)
+            parts.commits.forget_blobs(parts.owner.agent_id)
             await forget.write(tx)
         return generation
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.journal.bodies import Body
+from thinkwell.journal.blobs import Blob
 from thinkwell.journal.events import ModelAsked, StoredPath
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import Model, ModelRequest, ToolSpec
@@ -40,8 +40,8 @@ class RequestRecord:
         self._path_written = True
         self._known: dict[int, tuple[ModelMessage, str, int]] = {}
         self._given = 0
-        self._system: tuple[str, Body | None] = ("", None)
-        self._tools: tuple[tuple[ToolSpec, ...], Body | None] = ((), None)
+        self._system: tuple[str, Blob | None] = ("", None)
+        self._tools: tuple[tuple[ToolSpec, ...], Blob | None] = ((), None)
 
     def begin(self, history: tuple[ModelMessage, ...], path: StoredPath) -> None:
         """The conversation was read, for the first request or once more."""
@@ -56,8 +56,8 @@ class RequestRecord:
 
     def asked(
         self, request: ModelRequest, model: Model, step: int, at: float
-    ) -> tuple[ModelAsked, tuple[Body, ...]]:
-        """The event of a request, and the bodies it refers to."""
+    ) -> tuple[ModelAsked, tuple[Blob, ...]]:
+        """The event of a request, and the texts it refers to."""
         system, tools = self._system_of(request.system), self._tools_of(request.tools)
         pieces, given = self._pieces(request.messages)
         event = ModelAsked(
@@ -73,7 +73,7 @@ class RequestRecord:
             settings=_settings(request),
         )
         self._path_written = True
-        return event, tuple(body for body in (system, tools) if body is not None)
+        return event, tuple(blob for blob in (system, tools) if blob is not None)
 
     def take_back(self, given: Sequence[ModelMessage]) -> None:
         """The event that brought these was not written: nothing may refer to them."""
@@ -81,14 +81,14 @@ class RequestRecord:
         for message in given:
             self._known.pop(id(message), None)
 
-    def _system_of(self, text: str) -> Body | None:
+    def _system_of(self, text: str) -> Blob | None:
         if text is not self._system[0]:
-            self._system = (text, Body.of(text) if text else None)
+            self._system = (text, Blob.of(text) if text else None)
         return self._system[1]
 
-    def _tools_of(self, specs: tuple[ToolSpec, ...]) -> Body | None:
+    def _tools_of(self, specs: tuple[ToolSpec, ...]) -> Blob | None:
         if specs != self._tools[0]:
-            self._tools = (specs, Body.of(json.dumps(specs)) if specs else None)
+            self._tools = (specs, Blob.of(json.dumps(specs)) if specs else None)
         return self._tools[1]
 
     def _pieces(

@@ -20,7 +20,7 @@ from thinkwell.core.user_code import contained
 from thinkwell.hooks.contexts import ChunkContext, MessageContext, StepResult, facts_of
 from thinkwell.hooks.read_only import ReadOnlyDict
 from thinkwell.journal.asked import if_not_stored
-from thinkwell.journal.bodies import Body
+from thinkwell.journal.blobs import Blob
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk, opened_call
@@ -148,10 +148,10 @@ class RunningTurn:
         """Whether a steering input waits for this turn to make room (DESIGN §8.8)."""
         return self.parts.line.steering_waits()
 
-    def note(self, kind: str, body: str, bodies: tuple[Body, ...] = ()) -> None:
+    def note(self, kind: str, body: str, blobs: tuple[Blob, ...] = ()) -> None:
         """Write an event into the journal, with the next commit."""
         if not self.lost:
-            self.log.append_event(kind, body, bodies)
+            self.log.append_event(kind, body, blobs)
             self.log.noted += len(body)
             self.parts.commits.note(self.log)
 

@@ -20,20 +20,20 @@ _REMEMBERED = 20_000
 """Uses that are known to be written; then all are forgotten, which costs a write each."""
 
 
-class Body(msgspec.Struct, frozen=True):
+class Blob(msgspec.Struct, frozen=True):
     """A text and its hash."""
 
     hash: str
     text: str
 
     @classmethod
-    def of(cls, text: str) -> Body:
-        """The body of a text."""
+    def of(cls, text: str) -> Blob:
+        """The blob of a text."""
         return cls(hashlib.blake2b(text.encode(), digest_size=16).hexdigest(), text)
 
 
-class BodyStore:
-    """Writes bodies in the transaction of the event that refers to them, each use once a day.
+class BlobStore:
+    """Writes blobs in the transaction of the event that refers to them, each use once a day.
 
     Contract: one transaction at a time; `committed` follows a `write` whose transaction is done.
     """
@@ -42,19 +42,19 @@ class BodyStore:
         self._written: set[tuple[str, str, int]] = set()
         self._fresh: Sequence[tuple[str, str, int]] = ()
 
-    async def write(self, tx: Transaction, used: Sequence[tuple[str, Body]], now: float) -> None:
-        """Keep the bodies that agents use, as far as they are not known to be there."""
+    async def write(self, tx: Transaction, used: Sequence[tuple[str, Blob]], now: float) -> None:
+        """Keep the blobs that agents use, as far as they are not known to be there."""
         day = int(now // _DAY)
         fresh = {
-            key: body
-            for agent, body in used
-            if (key := (agent, body.hash, day)) not in self._written
+            key: blob
+            for agent, blob in used
+            if (key := (agent, blob.hash, day)) not in self._written
         }
         self._fresh = tuple(fresh)
         if fresh:
             rows: list[dict[str, Any]] = [
-                {"agent": key[0], "hash": body.hash, "body": body.text, "used_at": now}
-                for key, body in fresh.items()
+                {"agent": key[0], "hash": blob.hash, "body": blob.text, "used_at": now}
+                for key, blob in fresh.items()
             ]
             await tx.execute_many("keep_blob", rows)
             await tx.execute_many("use_blob", rows)
@@ -71,7 +71,7 @@ class BodyStore:
         self._written = {key for key in self._written if key[0] != agent_id}
 
 
-async def drop_unused_bodies(tx: Transaction, *, before: float, limit: int) -> int:
+async def drop_unused_blobs(tx: Transaction, *, before: float, limit: int) -> int:
     """Forget a piece of the uses before then, with the texts that nobody else uses; how many.
 
     A use is written once a day: `before` is a day earlier than for the journals themselves.
@@ -83,7 +83,7 @@ async def drop_unused_bodies(tx: Transaction, *, before: float, limit: int) -> i
     return len(uses)
 
 
-async def read_body(reader: Reader, digest: str) -> str | None:
+async def read_blob(reader: Reader, digest: str) -> str | None:
     """The text with that hash, if it is still kept."""
     row = await reader.fetch_one("blob_by_hash", {"hash": digest})
     return None if row is None else row["body"]
