@@ -125,9 +125,21 @@ async def test_a_turn_that_goes_on_between_crashes_is_never_given_up(world: Worl
     async with client_of(server, "fragile/one") as client:
         await client.ask("long|say:20", request="r1")
         await server.crashed()
-    for point in ["c3", "c4:2", "c3", "c4:2", "c3", "c3"]:
+    for point in ["c3", "c4:2", "c3", "c4:2", "c3"]:
         await world.run_into(point)
     await world.start()
     turn = await settled(world, "r1")
-    assert (turn["status"], turn["attempt"]) == ("completed", 8)
+    assert (turn["status"], turn["attempt"]) == ("completed", 7)
     assert len(stored_messages(world, "fragile/one")) == 2
+
+
+async def test_after_progress_as_many_attempts_may_die_as_are_allowed_and_no_more(world: World):
+    server = await world.start("c4:2")
+    async with client_of(server, "fragile/one") as client:
+        await client.ask("long|say:20", request="r1")
+        await server.crashed()
+    for _ in range(2):  # what `Fragile` allows
+        await world.run_into("c3")
+    await world.start()
+    turn = await settled(world, "r1")
+    assert (turn["status"], turn["stop_reason"], turn["attempt"]) == ("error", "parked", 3)
