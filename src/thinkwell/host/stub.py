@@ -40,6 +40,16 @@ class AgentStub:
     def __repr__(self) -> str:
         return f"<stub of {self._cls.__name__} {self._address.name!r}>"
 
+    def __setattr__(self, member: str, value: Any) -> None:
+        # It would stay on the stub: the agent, and every other stub of it, would never know.
+        if not member.startswith("_"):
+            name = self._cls.__name__
+            raise AttributeError(
+                f"`{member}` cannot be set from outside an agent. Give {name} an async method that "
+                f"sets it, and call that."
+            )
+        super().__setattr__(member, value)
+
     def __getattr__(self, method: str) -> Any:
         if method.startswith("_"):
             raise AttributeError(method)

@@ -62,6 +62,12 @@ def test_anything_else_says_what_to_write(stub: AgentStub, member: str):
         getattr(stub, member)
 
 
+def test_nothing_can_be_set_on_a_stub_where_the_agent_would_not_see_it(stub: AgentStub):
+    with pytest.raises(AttributeError, match="`model` cannot be set from outside an agent"):
+        stub.model = "demo"
+    assert "model" not in vars(stub)
+
+
 async def test_a_method_of_a_namespace_is_called_at_the_host(stub: AgentStub, host: FakeHost):
     assert await stub.jobs.enqueue("mail", to="ann") == "answer"
     assert host.calls[0][1:] == ("jobs.enqueue", ("mail",), {"to": "ann"})
