@@ -334,7 +334,7 @@ class TestClashes:
         with pytest.raises(AgentDefinitionError, match=r"Write `Notes\(\)`"):
 
             class Bad(Think):
-                features = [Notes]
+                features: Any = [Notes]
 
     def test_a_subclass_adds_features_and_replaces_those_of_the_same_kind(self):
         from thinkwell.hooks.seats import features_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, ClassVar, Literal, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Unpack, cast, overload
 
 from msgspec import UNSET, UnsetType
 
@@ -29,7 +29,6 @@ from thinkwell.features.turn_details import TurnFacts
 from thinkwell.hooks.feature import Feature, Without
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import end_chunks
-from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.session.session import Session
@@ -48,6 +47,9 @@ from thinkwell.turn.ask.outcomes import resolve_outcome
 from thinkwell.turn.ask.run_options import check_body, read_options
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.info import TurnInfo
+
+if TYPE_CHECKING:
+    from thinkwell.messages.stream_chunks import StreamChunk
 
 T = TypeVar("T")
 
@@ -188,7 +190,7 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
         admission, _ = await self._turns.ask(request)
         return Submission.of(admission.record, accepted=admission.accepted)
 
-    async def stream(self, input: MessageInput) -> AsyncIterator[Chunk]:
+    async def stream(self, input: MessageInput) -> AsyncIterator[StreamChunk]:
         """Run a turn and yield its chunks as they become durable. Leaving the loop stops it.
 
         A turn that fails or is stopped ends with an `error` or `abort` chunk. Nothing to answer is
@@ -202,10 +204,10 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
         if handle is not None:
             async with aclosing(self._turns.chunks(handle)) as chunks:
                 async for chunk in chunks:
-                    yield chunk
+                    yield cast("StreamChunk", chunk)
             result = await self._turns.wait(handle)
             for chunk in end_chunks(result.status, result.error):
-                yield chunk
+                yield cast("StreamChunk", chunk)
 
     async def steer(self, text: str) -> Submission:
         """Say something while a turn runs: it stops at its next step, and this is answered next."""

@@ -7,14 +7,13 @@ frames. Contexts are structs because one is made per streamed chunk.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.journal.turns import StopReason, Trigger, TurnRecord
-from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
@@ -23,6 +22,9 @@ from thinkwell.tools.context import ToolContext
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import FunctionCall, Tool
 from thinkwell.tools.typed import read_as
+
+if TYPE_CHECKING:
+    from thinkwell.messages.stream_chunks import StreamChunk
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -277,7 +279,7 @@ class StepFinishContext(StepResult, frozen=True, kw_only=True):
 class ChunkContext(HookContext, frozen=True, kw_only=True):
     """For `on_chunk`: fires for every chunk of the stream, before it is committed and sent."""
 
-    chunk: Chunk
+    chunk: StreamChunk
     step_number: int
     message_id: str
 

@@ -4,6 +4,8 @@ What is listed here is public: messages as clients and the database have them, a
 messages as models are sent them.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, Role, UIMessage, text_of
 from thinkwell.messages.model_messages import (
@@ -20,6 +22,9 @@ from thinkwell.messages.model_messages import (
 )
 from thinkwell.messages.usage import Usage
 
+if TYPE_CHECKING:
+    from thinkwell.messages.stream_chunks import StreamChunk
+
 __all__ = [
     "AssistantMessage",
     "Chunk",
@@ -28,6 +33,7 @@ __all__ = [
     "Part",
     "ReasoningContent",
     "Role",
+    "StreamChunk",
     "SystemMessage",
     "TextContent",
     "ToolCallContent",
@@ -38,3 +44,14 @@ __all__ = [
     "UserMessage",
     "text_of",
 ]
+
+
+if not TYPE_CHECKING:  # or every misspelt import would be right for type checkers
+
+    def __getattr__(name: str) -> Any:
+        """Load the typed chunks when somebody asks for them."""
+        if name != "StreamChunk":
+            raise AttributeError(f"module 'thinkwell.messages' has no attribute {name!r}")
+        from thinkwell.messages.stream_chunks import StreamChunk
+
+        return StreamChunk

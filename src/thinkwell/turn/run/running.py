@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -32,6 +32,9 @@ from thinkwell.turn.run.growth import Calls, GrowingReply, OutsideAnswer, Past, 
 from thinkwell.turn.run.request_record import RequestRecord
 from thinkwell.turn.run.settings import TurnSettings
 from thinkwell.turn.run.step_result import step_messages
+
+if TYPE_CHECKING:
+    from thinkwell.messages.stream_chunks import StreamChunk
 
 current_turn: ContextVar[RunningTurn | None] = ContextVar("current_turn", default=None)
 """The turn inside which the current code runs, if any."""
@@ -194,7 +197,7 @@ class RunningTurn:
             return
         context = ChunkContext(
             **self.hook_fields(),
-            chunk=ReadOnlyDict(chunk),
+            chunk=cast("StreamChunk", ReadOnlyDict(chunk)),
             step_number=self.step_number,
             message_id=self.message_id,
         )
