@@ -5,8 +5,9 @@ of the current loop iteration if the last commit is old enough, else when the wi
 Whatever must be durable at once (accepting a turn, tool boundaries, the end of a turn) goes
 through `run`, which takes everything that waits along in its own transaction. What is asked for in
 one iteration of the loop, by whatever agents, shares a transaction too: each work in a savepoint of
-its own, so that one that fails takes no other with it. So commits are ordered, and a log hears of
-its chunks only after the transaction that holds them is done.
+its own, so that one that fails takes no other with it. Only what a client waits for goes at once
+when nobody else has just written: then there is nobody to share with. So commits are ordered, and a
+log hears of its chunks only after the transaction that holds them is done.
 
 A commit that has begun runs to its end whatever happens to the task that asked for it: otherwise a
 stop at the wrong moment would leave rows that nobody knows of.
