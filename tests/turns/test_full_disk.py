@@ -121,6 +121,7 @@ class TestAnEnd:
             assert end.get("error") is None
             assert text_of(await stage.answer()) == LONG
             assert len(stage.model.requests) == 1
+            await until_event(stage, "store:recovered")  # may be told after the end
             assert [e.type for e in stage.events if e.type.startswith("store:")] == [
                 "store:failing",
                 "store:recovered",
