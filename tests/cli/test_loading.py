@@ -42,6 +42,52 @@ def test_an_app_in_the_file_decides(write: Callable[[str], str]):
     assert load_app(write(AGENTS + "app = App(agents=[Helper])")).agent_names == ("aid",)
 
 
+@pytest.mark.parametrize("name", ["application", "_app", "App_of_mine"])
+def test_the_only_app_of_a_file_decides_whatever_its_name(write: Callable[[str], str], name: str):
+    line = f"{name} = again = App(agents=[Helper], auth=lambda *_: None, store='sqlite:///mine.db')"
+    app = load_app(write(f"{AGENTS}{line}"))
+    assert (app.agent_names, app.store) == (("aid",), "sqlite:///mine.db")
+    assert app.auth is not None
+
+
+def test_an_app_that_a_file_imports_decides_too(write: Callable[[str], str], tmp_path: Path):
+    (tmp_path / "elsewhere.py").write_text(
+        "from thinkwell import App, Think\nclass Guarded(Think): ...\n"
+        "application = App(agents=[Guarded], auth=lambda *_: None)"
+    )
+    path = write(f"from elsewhere import application\n{AGENTS}")
+    assert load_app(path).agent_names == ("guarded",)
+
+
+def test_app_decides_among_several(write: Callable[[str], str]):
+    text = "other = App(agents=[Assistant])\napp = App(agents=[Helper])"
+    assert load_app(write(f"{AGENTS}{text}")).agent_names == ("aid",)
+
+
+class TestSeveralAppsOfWhichNoneIsCalledApp:
+    TEXT = f"{AGENTS}open_ = App(agents=[Assistant])\nclosed = App(agents=[Helper])"
+
+    def test_are_refused_by_name(self, write: Callable[[str], str]):
+        with pytest.raises(click.ClickException) as caught:
+            load_app(write(self.TEXT))
+        assert caught.value.message == (
+            "Which app do you mean? Write `written.py:open_` or `written.py:closed`, or call it "
+            "`app`."
+        )
+
+    @pytest.mark.parametrize("path", ["written.py:closed", "written:closed"])
+    def test_can_be_told_apart(self, write: Callable[[str], str], path: str):
+        write(self.TEXT)
+        assert load_app(path).agent_names == ("aid",)
+
+    @pytest.mark.parametrize("path", ["written", "written:app", "written.py:app"])
+    def test_are_named_where_app_is_asked_for(self, write: Callable[[str], str], path: str):
+        write(self.TEXT)
+        place = path.partition(":")[0]
+        with pytest.raises(click.ClickException, match=f"is missing. Write `{place}:open_` or"):
+            load_app(path)
+
+
 def test_a_module_and_attribute_can_be_named(write: Callable[[str], str]):
     write(AGENTS + "other = App(agents=[Assistant])")
     assert load_app("written:other").agent_names == ("assistant",)
@@ -87,6 +133,12 @@ class TestAFolder:
         if file:
             (folder / "agents" / file).write_text("x = 1")
         with pytest.raises(click.ClickException, match=says):
+            load_app(str(folder))
+
+    def test_refuses_an_app_that_it_would_not_use(self, folder: Path):
+        text = "from thinkwell import App, Think\nclass A(Think): ...\nmine = App(agents=[A])"
+        (folder / "agents" / "a.py").write_text(text)
+        with pytest.raises(click.ClickException, match=r"has an App, mine.*a\.py:mine`"):
             load_app(str(folder))
 
 

@@ -19,6 +19,7 @@ from types import FrameType
 
 import click
 
+from thinkwell.cli.loading import split_target
 from thinkwell.cli.serve import Listening, listen
 
 POLL = 0.25
@@ -57,7 +58,7 @@ def run_dev(path: str, listening: Listening, options: Sequence[str]) -> int:
 
 def folder_of(path: str) -> Path:
     """The folder whose Python files are watched."""
-    place = Path(path)
+    place = Path(split_target(path)[0])
     if place.is_dir():
         return place
     return place.parent if place.exists() else Path()

@@ -1,8 +1,11 @@
 """What a user names on the command line → an `App`.
 
-`module:attribute` is imported; a file is run as a module. A file without an `app` serves every
-agent class it defines itself (imported ones do not count). A folder serves the agent classes of the
-files in its `agents/`.
+`module:attribute` is imported; a file is run as a module. The app of a file is the attribute named
+behind it (`file.py:attribute`), its `app`, or the only `App` it has, whatever its name. A file
+without any serves every agent class it defines itself (imported ones do not count). A folder serves
+the agent classes of the files in its `agents/`.
+
+An `App` that somebody wrote is never passed over in silence: its `auth` would be passed over too.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import importlib
 import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,26 +34,39 @@ def load_app(path: str, *, store: str | None = None) -> App:
     return app
 
 
+def split_target(path: str) -> tuple[str, str | None]:
+    """A file, a folder or a module, and the attribute that is named behind it."""
+    if Path(path).exists():  # a colon may be part of a file's name
+        return path, None
+    place, _, attribute = path.partition(":")
+    return place, attribute or None
+
+
 def _load(path: str) -> App:
-    file = Path(path)
+    place, attribute = split_target(path)
+    file = Path(place)
     if file.is_dir():
         return _app_of_folder(file)
     if file.suffix == ".py" or file.exists():
-        return _app_of(_run_file(file), None)
-    module_name, _, attribute = path.partition(":")
-    return _app_of(_import(module_name), attribute or "app")
+        return _app_of(_run_file(file), place, attribute)
+    return _app_of(_import(place), place, attribute or "app")
 
 
-def _app_of(module: ModuleType, attribute: str | None) -> App:
+def _app_of(module: ModuleType, place: str, attribute: str | None) -> App:
     found = getattr(module, attribute or "app", None)
     if isinstance(found, App):
         return found
+    apps = _apps(module)
     if attribute is not None or found is not None:
         what = "is missing" if found is None else f"is a {type(found).__name__}"
+        write = f"Write `{attribute or 'app'} = App(agents=[...])` in that module."
         raise click.ClickException(
-            f"{module.__name__}:{attribute or 'app'} {what}. "
-            f"Write `{attribute or 'app'} = App(agents=[...])` in that module."
+            f"{place}:{attribute or 'app'} {what}. {_choice(place, apps) if apps else write}"
         )
+    if len(apps) > 1:
+        raise click.ClickException(f"Which app do you mean? {_choice(place, apps)}")
+    if apps:
+        return next(iter(apps.values()))
     agents = _agent_classes(module)
     if not agents:
         raise click.ClickException(
@@ -57,6 +74,17 @@ def _app_of(module: ModuleType, attribute: str | None) -> App:
             "Write `class Assistant(Think): ...` or `app = App(agents=[...])` in it."
         )
     return App(agents=agents)
+
+
+def _apps(module: ModuleType) -> dict[str, App]:
+    """The apps of a module by name; an app with several names by its last."""
+    found = {id(value): name for name, value in vars(module).items() if isinstance(value, App)}
+    return {name: getattr(module, name) for name in found.values()}
+
+
+def _choice(place: str, apps: Iterable[str]) -> str:
+    ways = " or ".join(f"`{place}:{name}`" for name in apps)
+    return f"Write {ways}, or call it `app`."
 
 
 def _app_of_folder(folder: Path) -> App:
@@ -67,8 +95,15 @@ def _app_of_folder(folder: Path) -> App:
             f"Write `class Assistant(Think): ...` into {folder / 'agents' / 'assistant.py'}."
         )
     package = _package(folder / "agents")
-    names = [f"{package}.{file.stem}" for file in files if file.stem != "__init__"]
-    agents = [cls for name in names for cls in _agent_classes(importlib.import_module(name))]
+    names = {f"{package}.{file.stem}": file for file in files if file.stem != "__init__"}
+    modules = {importlib.import_module(name): file for name, file in names.items()}
+    for module, file in modules.items():
+        for name in _apps(module):
+            raise click.ClickException(
+                f"{file} has an App, {name}, and a folder is served with an app of its own. "
+                f"Name it: `{file}:{name}`."
+            )
+    agents = [cls for module in modules for cls in _agent_classes(module)]
     if not agents:
         raise click.ClickException(
             f"The files in {folder / 'agents'} define no agent. "
