@@ -69,6 +69,14 @@ async def test_m127_the_app_hears_all_agents_or_one():
     ]
 
 
+async def test_the_app_refuses_to_wait_for_agents_it_does_not_serve():
+    app = App(agents=[Clerk], store="sqlite://:memory:")
+    for agent in ("Clerk/default", "nope/x", "clerk"):
+        with pytest.raises(ValueError, match="agent="):
+            app.events.subscribe(print, agent=agent)
+    app.events.subscribe(print, agent="clerk/not there yet")
+
+
 async def test_an_inline_agent_is_heard_from_before_its_start():
     heard: list[Event] = []
 

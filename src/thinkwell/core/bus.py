@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
-from thinkwell.core.bus_event import BusEvent, type_of
-from thinkwell.core.events import TYPES, Event
+import msgspec
+
+from thinkwell.core.bus_event import BusEvent
+from thinkwell.core.event_filter import Filter, filter_of
+from thinkwell.core.events import Event
 from thinkwell.core.signal import Disposer
 
 log = logging.getLogger("thinkwell.events")
@@ -27,8 +29,10 @@ One = TypeVar("One", bound=BusEvent)
 class EventBus:
     """Tells subscribers in the order they came. A subscriber that raises is logged and kept."""
 
-    def __init__(self) -> None:
-        self._subscribers: dict[object, tuple[Callable[[Any], object], Callable[[Any], bool]]] = {}
+    def __init__(self, served: Collection[str] | None = None) -> None:
+        """`served`: the classes of agents it can tell of, as in URLs; None: any."""
+        self._served = served
+        self._subscribers: dict[object, tuple[Callable[[Any], object], Filter]] = {}
 
     @overload
     def subscribe(
@@ -46,22 +50,22 @@ class EventBus:
     ) -> Disposer:
         """Hear events from now on, until the returned disposer is called.
 
-        `patterns` say which: names such as `"chat:request:failed"`, `"hook:*"`, or a class; without
-        any, all. `agent` (`"clerk/ann"`) leaves only those of one agent.
+        `patterns` say which: names such as `"chat:request:failed"`, `"hook:*"`, or a class, which
+        may be a base class such as `JobEvent`; without any, all. `agent` (`"clerk/ann"`) leaves
+        only those of one agent. What can never match is an error.
         """
+        if not callable(subscriber):
+            raise TypeError(
+                f"The subscriber {subscriber!r:.100} is no function. The function comes first: "
+                '`subscribe(fn, "chat:*")`.'
+            )
         if inspect.iscoroutinefunction(subscriber):
             name = getattr(subscriber, "__qualname__", repr(subscriber))
             raise TypeError(
                 f"{name} is async, and events are told at once. Write `def`, and put what is "
                 "to be awaited into a queue or a task."
             )
-        wanted = tuple(_as_pattern(pattern) for pattern in patterns)
-
-        def hears(event: BusEvent) -> bool:
-            if agent is not None and event.agent != agent:
-                return False
-            return not wanted or any(fnmatchcase(event.type, pattern) for pattern in wanted)
-
+        hears = filter_of(patterns, agent, self._served)
         token = object()
         self._subscribers[token] = subscriber, hears
         return lambda: self._subscribers.pop(token, None) and None
@@ -106,12 +110,25 @@ class AgentEvents:
         """Hear events of this agent. As `app.events.subscribe`; it ends when the agent sleeps."""
         dispose = self._own.subscribe(subscriber, *patterns)
         self._listen()
-        return dispose
+
+        def leave() -> None:
+            dispose()
+            if not self._own.heard:  # or every event would be made, for nobody
+                self.close()
+
+        return leave
 
     def emit(self, event: Callable[P, BusEvent], /, *args: P.args, **fields: P.kwargs) -> None:
-        """Tell an event, to whoever listens to this agent or to the app."""
-        if self._bus is not None:
-            self._bus.emit(event, *args, **fields)
+        """Tell an event, to whoever listens to this agent or to the app.
+
+        `agent` is this agent, unless the event names one.
+        """
+        if self._bus is None or not self._bus.heard:
+            return
+        made = event(*args, **fields)
+        if made.agent is None:
+            made = msgspec.structs.replace(made, agent=self._agent_id)
+        self._bus.tell(made)
 
     def attach(self, bus: EventBus, agent_id: str) -> None:
         """The agent wakes."""
@@ -129,14 +146,3 @@ class AgentEvents:
         # Only once somebody wants to hear: an agent without subscribers costs the bus nothing.
         if self._bus is not None and self._leave is None:
             self._leave = self._bus.subscribe(self._own.tell, agent=self._agent_id)
-
-
-def _as_pattern(pattern: str | type[BusEvent]) -> str:
-    if not isinstance(pattern, str):
-        return type_of(pattern)
-    # An event of an app's own begins with a word of its own; what begins with ours must be one.
-    channel = pattern.partition(":")[0]
-    ours = any(name.startswith(f"{channel}:") for name in TYPES)
-    if ours and not any(fnmatchcase(name, pattern) for name in TYPES):
-        raise ValueError(f"There is no event {pattern!r}. Events are: {', '.join(sorted(TYPES))}.")
-    return pattern

@@ -13,7 +13,9 @@ Problem: TypeAlias = BaseException | str | None
 
 
 class BusEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What every event is. Subclass it, with a `type` of your own, to tell something of yours."""
+    """What every event is. Subclass it to tell something of yours, with a `type` of your own:
+    `shop:sold`.
+    """
 
     type: str
     agent: str | None = None

@@ -114,12 +114,12 @@ class App:
         self.tool_threads_per_agent = at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
         self._drain_by: float | None = None
         self.limits = limits
-        self.events = EventBus()
+        self._names = options.names_of(self.agents)
+        self.events = EventBus(served=self.agent_names)
         """What happens inside, for whoever subscribes; also before the start."""
         self.features: Sequence[Feature] = listed(features, "App(features=...)")
         self.problems: Mapping[str, str] = {}
         """Why agents could not answer, by their names in URLs; the page shows it."""
-        self._names = options.names_of(self.agents)
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
         self._host: Host | None = None

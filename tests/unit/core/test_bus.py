@@ -8,8 +8,16 @@ from typing import Any, Literal, get_args
 import pytest
 
 from thinkwell.core.bus import AgentEvents, EventBus
-from thinkwell.core.bus_event import BusEvent
-from thinkwell.core.events import TYPES, Event, StoreFailing, StoreRecovered, ToolQueued
+from thinkwell.core.bus_event import BusEvent, JobEvent
+from thinkwell.core.events import (
+    TYPES,
+    Event,
+    JobFinished,
+    JobStarted,
+    StoreFailing,
+    StoreRecovered,
+    ToolQueued,
+)
 from thinkwell.core.turn_events import HookFailed
 
 
@@ -71,20 +79,75 @@ def test_a_class_is_a_pattern_too():
     assert reasons == ["full"]
 
 
-def test_a_pattern_that_names_no_event_is_an_error_and_one_of_the_apps_own_is_none():
-    bus = EventBus()
-    with pytest.raises(ValueError, match=r"no event 'hook:eror'.*hook:error"):
-        bus.subscribe(print, "hook:eror")
-    bus.subscribe(print, "shop:sold")
+@pytest.mark.parametrize("base", [JobEvent, BusEvent])
+def test_a_base_class_hears_all_that_are_derived_from_it(base: type[BusEvent]):
+    bus, heard = EventBus(), list[str]()
+    bus.subscribe(lambda event: heard.append(event.type), base)
+    bus.emit(JobStarted, agent="a/x", job="j", name="tidy", attempt=1)
+    bus.emit(JobFinished, agent="a/x", job="j", name="tidy", attempt=1)
+    queued(bus)
+    jobs = ["job:started", "job:finished"]
+    assert heard == (jobs if base is JobEvent else [*jobs, "tool:queued"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("hook:eror", r"no event 'hook:eror'\. Did you mean 'hook:error'\?"),
+        ("chat:turn:finsh", r"Did you mean 'chat:turn:finish'\?"),
+        ("chat:nothing", r"Events are: .*chat:turn:finish"),
+        ("HookFailed", r"a class such as HookFailed itself, not its name"),
+        ("chat.turn", r"no event 'chat\.turn'.*chat:turn:start"),
+        ("chat.*", r"no event 'chat\.\*'"),
+    ],
+)
+def test_a_pattern_that_can_never_match_is_an_error_with_the_right_form(pattern: str, said: str):
+    with pytest.raises(ValueError, match=said):
+        EventBus().subscribe(print, pattern)
+
+
+@pytest.mark.parametrize("pattern", ["shop:sold", "shop*", "*:error", "chat*"])
+def test_a_pattern_that_may_match_is_none(pattern: str):
+    assert EventBus().subscribe(print, pattern)
+
+
+@pytest.mark.parametrize("pattern", [int, 3, HookFailed | JobStarted])
+def test_what_is_neither_a_name_nor_an_event_is_an_error(pattern: Any):
+    with pytest.raises(TypeError, match=r"is no event\. Give a name such as \"hook:error\""):
+        EventBus().subscribe(print, pattern)
+
+
+def test_a_pattern_in_the_place_of_the_function_is_an_error():
+    subscribe: Any = EventBus().subscribe
+    with pytest.raises(TypeError, match=r"'chat:\*' is no function\. The function comes first"):
+        subscribe("chat:*", print)
+
+
+@pytest.mark.parametrize(
+    ("agent", "error", "said"),
+    [
+        ("clerk", ValueError, r"not `class/name`.*agent=\"clerk/default\""),
+        ("clerk/", ValueError, r"not `class/name`"),
+        ("Clerk/default", ValueError, r"serves no 'Clerk', only 'clerk'.*mean 'clerk'\?"),
+        ("nope/x", ValueError, r"serves no 'nope', only 'clerk'"),
+        (3, TypeError, r"agent=3 is no text.*agent=\"clerk/default\""),
+    ],
+)
+def test_an_agent_that_can_never_be_is_an_error(agent: Any, error: type[Exception], said: str):
+    bus = EventBus(served=["clerk"])
+    with pytest.raises(error, match=said):
+        bus.subscribe(print, agent=agent)
+    assert bus.subscribe(print, agent="clerk/not yet")
+
+
+class Sold(BusEvent, frozen=True, kw_only=True):
+    """Something was sold."""
+
+    type: Literal["shop:sold"] = "shop:sold"
+    what: str
 
 
 def test_an_app_tells_events_of_its_own():
-    class Sold(BusEvent, frozen=True, kw_only=True):
-        """Something was sold."""
-
-        type: Literal["shop:sold"] = "shop:sold"
-        what: str
-
     bus, heard = EventBus(), list[Any]()
     bus.subscribe(heard.append, "shop:*")
     bus.emit(Sold, what="tea")
@@ -152,6 +215,29 @@ def test_the_events_of_an_agent_are_heard_while_it_is_awake():
     queued(bus)
     assert [event.agent for event in heard] == ["a/x"]
     assert not bus.heard
+
+
+def test_an_agent_hears_what_it_tells_itself():
+    bus, events, heard = EventBus(), AgentEvents(), list[Any]()
+    events.attach(bus, "a/x")
+    events.subscribe(heard.append, Sold)
+    events.emit(Sold, what="tea")
+    events.emit(Sold, agent="a/y", what="coffee")
+    assert [(event.agent, event.what) for event in heard] == [("a/x", "tea")]
+
+
+def test_an_agent_whose_last_subscriber_left_does_not_listen_any_more():
+    bus, events, heard = EventBus(), AgentEvents(), list[Event]()
+    events.attach(bus, "a/x")
+    first, second = events.subscribe(heard.append), events.subscribe(heard.append)
+    first()
+    assert bus.heard
+    second()
+    assert not bus.heard
+    events.subscribe(heard.append)
+    second()
+    queued(bus)
+    assert len(heard) == 1
 
 
 def test_an_agent_that_nobody_listens_to_does_not_listen_itself():
