@@ -193,6 +193,47 @@ IN_A_CALL = [
         "TurnConfig(temprature=0.2)",
         "TurnConfig has no 'temprature'. Did you mean 'temperature'?",
     ),
+    Mistake(
+        'TurnConfig(system_prompt="Be brief.")',
+        "TurnConfig has no 'system_prompt'. Did you mean 'system'?",
+    ),
+    Mistake(
+        "TurnConfig(max_tokens=100)",
+        "TurnConfig has no 'max_tokens'. Did you mean 'max_output_tokens'?",
+    ),
+    Mistake(
+        'TurnConfig(timeout="5")',
+        "TurnConfig.timeout is wrong. The time limit total is '5'. Give seconds above 0, or None "
+        "for no limit.",
+    ),
+    Mistake(
+        'TurnConfig(timeout={"tol": 3})',
+        "TurnConfig.timeout is wrong. There is no time limit 'tol'. Known: connect, first_chunk, "
+        "chunk, step, tool, tools, hook, job, total, grace. Did you mean 'tool'?",
+    ),
+    Mistake(
+        'StepConfig(tool_choice="search")',
+        'StepConfig.tool_choice is \'search\'. Give "auto", "none", "required", '
+        '`NamedTool("search")` or `{"type": "tool", "tool_name": "search"}`.',
+    ),
+    Mistake(
+        'TurnConfig(messages="hi")',
+        "TurnConfig.messages is 'hi'. Give a list, for example "
+        '`[{"role": "user", "content": "hi"}]`.',
+    ),
+    Mistake(
+        'TurnConfig(provider_options={"openai": 3})',
+        "TurnConfig.provider_options is {'openai': 3}. Give them by name, for example "
+        '`{"openai": {"user": "me"}}`.',
+    ),
+    Mistake(
+        'Output(int, retries="2")',
+        "Output has retries='2'. Give a whole number, 0 or more.",
+    ),
+    Mistake(
+        'Principal("ann")',
+        "Principal('ann') does not name its field. Write `Principal(id=...)`.",
+    ),
     Mistake("TurnConfig(output=int)", "TurnConfig.output is <class 'int'>. Give `Output(Model)`."),
     Mistake(
         "App(A)",

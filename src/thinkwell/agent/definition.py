@@ -19,9 +19,9 @@ from thinkwell.hooks.former_names import hint, refuse_former
 from thinkwell.hooks.registry import ALIASES, hook_mark
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.hooks.seats import features_of
+from thinkwell.hooks.time_limits import limits_of
 from thinkwell.tools.tool import is_tool
 from thinkwell.turn.ask.policy import STRATEGIES, read_policy
-from thinkwell.turn.run.settings import limits_of
 from thinkwell.wire.naming import kebab_case
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")

@@ -32,6 +32,7 @@ from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import Seats, features_of
+from thinkwell.hooks.time_limits import limits_of
 from thinkwell.hooks.values import Kind, returned
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.storage import AGENT, Storage
@@ -49,7 +50,6 @@ from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
 from thinkwell.turn.parts import Parts
-from thinkwell.turn.run.settings import limits_of
 from thinkwell.turn.transcript import forget_transcript
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import HttpRequest, HttpResponse

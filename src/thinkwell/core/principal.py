@@ -7,9 +7,10 @@ from typing import Any, cast
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.named_fields import NamedFields
 
 
-class Principal(msgspec.Struct, frozen=True, kw_only=True):
+class Principal(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedFields):
     """A person or a program that was let in."""
 
     id: str

@@ -7,13 +7,17 @@ is a value there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.named_fields import NamedFields
 from thinkwell.hooks import values
+from thinkwell.hooks.time_limits import limits_of
+from thinkwell.hooks.tool_choice import TOOL_CHOICE
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import ToolChoice
@@ -25,18 +29,28 @@ Transform: TypeAlias = Callable[[Chunk], Chunk | None]
 """Contract: pure and quick; called for every chunk before hooks, storage and clients see it."""
 
 
+def _is_iterable(value: Any) -> bool:
+    """Messages are read when they are needed: here only that they are several."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
 _KINDS: Final[Mapping[str, values.Kind]] = {
     "active_tools": values.several('`["read"]`', of=values.is_text),
     "chat_stream_stall_timeout": values.SECONDS,
     "frequency_penalty": values.NUMBER,
-    "headers": values.by_name('`{"x-team": "blue"}`'),
+    "headers": values.by_name(
+        '`{"x-team": "blue"}`', of=lambda value: value is None or values.is_text(value)
+    ),
     "max_output_tokens": values.whole(1),
     "max_retries": values.whole(0),
     "max_steps": values.whole(1),
+    "messages": values.Kind(
+        _is_iterable, 'a list, for example `[{"role": "user", "content": "hi"}]`'
+    ),
     "on_max_steps": values.ON_MAX_STEPS,
     "output": values.Kind(lambda value: isinstance(value, Output), "`Output(Model)`"),
     "presence_penalty": values.NUMBER,
-    "provider_options": values.by_name('`{"openai": {"user": "me"}}`'),
+    "provider_options": values.by_name('`{"openai": {"user": "me"}}`', of=values.is_mapping),
     "repair_tool_call": values.FUNCTION,
     "seed": values.whole(),
     "send_reasoning": values.YES_NO,
@@ -45,6 +59,7 @@ _KINDS: Final[Mapping[str, values.Kind]] = {
     "system": values.TEXT,
     "telemetry": values.by_name('`{"function_id": "summary"}`'),
     "temperature": values.NUMBER,
+    "tool_choice": TOOL_CHOICE,
     "tool_execution": values.TOOL_EXECUTION,
     "tools": values.TOOLS,
     "top_k": values.whole(),
@@ -54,7 +69,7 @@ _KINDS: Final[Mapping[str, values.Kind]] = {
 """What the fields must be, wherever they stand. Those that are not here are read where used."""
 
 
-class Sampling(msgspec.Struct, frozen=True, kw_only=True, metaclass=values.NamedFields):
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedFields):
     """What is passed to the model as it is."""
 
     max_output_tokens: int | None = None
@@ -117,6 +132,15 @@ class TurnConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True
     runtime_context: Any = None
     """Anything, handed to tools and `before_step`."""
     tool_execution: Literal["parallel", "sequential"] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would only fail in the turn, or at the provider."""
+        Sampling.__post_init__(self)
+        if self.timeout is not None:
+            try:
+                limits_of({}, self.timeout)
+            except ConfigurationError as error:
+                raise TypeError(f"TurnConfig.timeout is wrong. {error}") from None
 
 
 class StepConfig(Sampling, frozen=True, kw_only=True, forbid_unknown_fields=True):

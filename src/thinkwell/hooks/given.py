@@ -7,19 +7,17 @@ messages and choices of one kind only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 
 from thinkwell.core.errors import ToolDefinitionError
 from thinkwell.hooks.answers import StepConfig, TurnConfig
+from thinkwell.hooks.tool_choice import read_choice
 from thinkwell.messages.given import read_messages
-from thinkwell.models.base import NamedTool, ToolChoice
 from thinkwell.tools.tool import Tool, as_tool
 
 Config = TypeVar("Config", TurnConfig, StepConfig)
-
-_CHOICES = ("auto", "none", "required")
 
 
 def taken(config: Config) -> Config:
@@ -43,18 +41,3 @@ def read_tools(given: Mapping[str, Any], owner: str) -> dict[str, Tool]:
         except ToolDefinitionError as error:
             raise ToolDefinitionError(f"{owner}[{name!r}]: {error}") from error
     return tools
-
-
-def read_choice(given: object) -> ToolChoice:
-    """A tool choice: one of three words, a `NamedTool`, or the AI SDK's dict of one."""
-    if isinstance(given, NamedTool) or given in _CHOICES:
-        return given
-    if isinstance(given, Mapping):
-        fields = cast("Mapping[str, Any]", given)
-        name = fields.get("tool_name", fields.get("toolName"))
-        if isinstance(name, str) and fields.get("type", "tool") == "tool":
-            return NamedTool(name)
-    raise TypeError(
-        f'tool_choice is {given!r}; write "auto", "none", "required", NamedTool("search") or '
-        '{"type": "tool", "tool_name": "search"}.'
-    )

@@ -12,7 +12,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.ids import new_id
-from thinkwell.core.spelling import unknown_names
+from thinkwell.core.named_fields import unknown_field
 from thinkwell.hooks.answers import (
     SAMPLING_FIELDS,
     Allow,
@@ -24,8 +24,9 @@ from thinkwell.hooks.answers import (
     TurnConfig,
 )
 from thinkwell.hooks.contexts import Classification, ModelResponse, ResponseCall
-from thinkwell.hooks.given import read_choice, taken
+from thinkwell.hooks.given import taken
 from thinkwell.hooks.registry import Hook
+from thinkwell.hooks.tool_choice import read_choice
 from thinkwell.messages.given import read_messages
 from thinkwell.models.base import ModelRequest
 
@@ -253,7 +254,7 @@ def _as_config(answer: object, kind: type[Config], hook: Hook) -> Config | None:
 def _struct(value: Any, kind: type[Struct], hook: Hook) -> Struct | None:
     if not value or isinstance(value, kind):
         return value or None
-    wrong = unknown_names(kind.__name__, value, kind.__struct_fields__)
+    wrong = unknown_field(kind, value)
     if wrong is not None:
         raise TypeError(f"{hook.name} returned a wrong answer: {wrong}")
     try:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
 from thinkwell.core.errors import ConfigurationError
-from thinkwell.core.spelling import did_you_mean, unknown_names
+from thinkwell.core.spelling import did_you_mean
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -73,9 +73,20 @@ def one_or_several(example: str, *, of: Callable[[Any], bool]) -> Kind:
     return Kind(lambda value: of(value) or many.fits(value), f"{example}, or a list of such")
 
 
-def by_name(example: str) -> Kind:
+def by_name(example: str, *, of: Callable[[Any], bool] | None = None) -> Kind:
     """A mapping."""
-    return Kind(lambda value: isinstance(value, Mapping), f"them by name, for example {example}")
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, Mapping):
+            return False
+        return of is None or all(map(of, cast("Mapping[Any, Any]", value).values()))
+
+    return Kind(fits, f"them by name, for example {example}")
+
+
+def is_mapping(value: Any) -> bool:
+    """Whether it is a mapping."""
+    return isinstance(value, Mapping)
 
 
 def is_text(value: Any) -> bool:
@@ -99,19 +110,6 @@ MODEL = Kind(
 )
 ON_MAX_STEPS = one_of("stop", "error", "answer")
 TOOL_EXECUTION = one_of("parallel", "sequential")
-
-
-class NamedFields(msgspec.StructMeta):
-    """A struct that says which field was meant when it is given one it does not have."""
-
-    if not TYPE_CHECKING:  # for type checkers it is called as every struct
-
-        def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805 - a metaclass
-            """Make one."""
-            wrong = unknown_names(cls.__name__, fields, cls.__struct_fields__)
-            if wrong is not None:
-                raise TypeError(wrong)
-            return super().__call__(*args, **fields)
 
 
 def check_fields(config: msgspec.Struct, kinds: Mapping[str, Kind]) -> None:

@@ -21,6 +21,7 @@ from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, is_ca
 from thinkwell.core.user_code import call_user, log_fields
 from thinkwell.features.jobs.desk import JobDesk, facts_of
 from thinkwell.hooks.jobs import JobHandler, RunAgain
+from thinkwell.hooks.time_limits import limits_of
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.jobs import (
     Job,
@@ -33,7 +34,6 @@ from thinkwell.journal.jobs import (
     retry_job,
 )
 from thinkwell.store.base import Transaction
-from thinkwell.turn.run.settings import limits_of
 
 log = logging.getLogger("thinkwell.jobs")
 

@@ -79,8 +79,10 @@ class Output(Generic[T]):
             raise ConfigurationError(
                 f"Output has mode={mode!r}. Use one of {', '.join(get_args(OutputMode))}."
             )
-        if retries < 0:
-            raise ConfigurationError(f"Output has retries={retries}. Give 0 or more.")
+        if type(cast("object", retries)) is not int or retries < 0:
+            raise ConfigurationError(
+                f"Output has retries={retries!r}. Give a whole number, 0 or more."
+            )
         self.mode: OutputMode = mode
         """How the model is asked: see `resolve_mode`."""
         self.name = _NO_NAME.sub("_", name or _name_of(schema)).strip("_") or "answer"

@@ -17,6 +17,7 @@ from thinkwell.core.tasks import TaskOwner
 from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import Hooks
 from thinkwell.hooks.seats import Offered
+from thinkwell.hooks.time_limits import TimeLimits
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.turn_log import Owner
@@ -29,7 +30,6 @@ from thinkwell.tools.tool import Tool
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.line.suspects import Suspects
-from thinkwell.turn.run.settings import TimeLimits
 
 if TYPE_CHECKING:
     from thinkwell.turn.ask.policy import Crowd

@@ -179,12 +179,12 @@ class TestBeforeStep:
         assert (seen[0].system, seen[0].tool_choice) == ("new", "none")
 
     def test_8_1_step_settings_win_over_turn_settings_and_options_are_joined(self):
-        turn = TurnConfig(temperature=1, seed=1, provider_options={"p": 1})
-        step = StepConfig(temperature=2, provider_options={"q": 2})
+        turn = TurnConfig(temperature=1, seed=1, provider_options={"p": {"a": 1}})
+        step = StepConfig(temperature=2, provider_options={"q": {"b": 2}})
         assert sampling_of(turn, step) == {
             "temperature": 2,
             "seed": 1,
-            "provider_options": {"p": 1, "q": 2},
+            "provider_options": {"p": {"a": 1}, "q": {"b": 2}},
         }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from thinkwell import Think
 from thinkwell.core.errors import ConfigurationError
-from thinkwell.turn.run.settings import TimeLimits, limits_of
+from thinkwell.hooks.time_limits import TimeLimits, limits_of
 
 
 def test_the_figures_are_fixed():
