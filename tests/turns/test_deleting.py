@@ -23,13 +23,17 @@ from thinkwell.core.errors import (
     AgentParkedError,
     HostClosedError,
     OwnershipLostError,
+    StoreError,
+    StoreUnavailableError,
 )
 from thinkwell.features import Feature
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.jobs import JobContext
+from thinkwell.store.base import Params
 from thinkwell.store.deleting import PIECE, REMOVALS
 from thinkwell.store.sqlite import SqliteStore
+from thinkwell.store.sqlite_transaction import SqliteTransaction
 from thinkwell.testing import ScriptedModel, pause
 
 heard: list[str] = []
@@ -401,6 +405,60 @@ async def test_others_write_between_the_pieces_of_a_large_one(tmp_path: Path):
         steps = [before - after for before, after in pairwise(left)]
         assert max(steps) <= PIECE
         assert left[-1] == 0
+
+
+class TestWhatADeadProcessHadMarked:
+    """DESIGN §5: nobody owns it, and its rows go, whatever the first write after the boot met."""
+
+    async def test_is_removed_although_the_first_write_found_a_full_disk(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        await leave_marked(tmp_path)
+        refuse_writes(monkeypatch, StoreUnavailableError("the disk is full"))
+        async with hosting(Lasting, tmp_path, sleep=no_pause) as host, asyncio.timeout(10):
+            while rows_of(tmp_path, LASTING.id):
+                await asyncio.sleep(0)
+            await (await host.agent(LASTING)).agent.storage.set("new", 2)
+        assert rows_of(tmp_path, LASTING.id) == {"agents": 1, "storage": 1}
+
+    async def test_stays_marked_for_the_next_try_however_often_one_fails(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        await leave_marked(tmp_path)
+        damage, full = StoreError("a damaged page"), StoreUnavailableError("the disk is full")
+        refuse_writes(monkeypatch, damage, full, damage)
+        async with hosting(Lasting, tmp_path, sleep=no_pause) as host:
+            boot = host._deletions._going[LASTING.id]  # pyright: ignore[reportPrivateUsage]
+            await asyncio.wait([boot])
+            with pytest.raises(StoreError, match="damaged"):
+                await host.delete(LASTING)
+            await (await host.agent(LASTING)).agent.storage.set("new", 2)
+        assert rows_of(tmp_path, LASTING.id) == {"agents": 1, "storage": 1}
+
+
+async def leave_marked(folder: Path) -> None:
+    """As a process leaves an agent that dies right after it has marked it."""
+    async with hosting(Lasting, folder) as host:
+        await (await host.agent(LASTING)).agent.storage.set("old", 1)
+    with closing(sqlite3.connect(folder / "a.db")) as file:
+        file.execute("UPDATE agents SET deleted_at = 1 WHERE id = ?", (LASTING.id,))
+        file.commit()
+
+
+def refuse_writes(monkeypatch: pytest.MonkeyPatch, *errors: StoreError) -> None:
+    """The first writes of a deletion fail, one with each error; those after them succeed."""
+    left, execute = [*errors], SqliteTransaction.execute
+
+    async def refuse(tx: SqliteTransaction, query: str, params: Params, /) -> int:
+        if left and query == "remove_conversations":
+            raise left.pop(0)
+        return await execute(tx, query, params)
+
+    monkeypatch.setattr(SqliteTransaction, "execute", refuse)
+
+
+async def no_pause(_: float) -> None:
+    await asyncio.sleep(0)
 
 
 LASTING = AgentAddress("lasting", "x")

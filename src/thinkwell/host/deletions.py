@@ -51,26 +51,32 @@ class Deletions:
             log.critical("what is deleted cannot be read", exc_info=True, extra={"action": "start"})
             return
         for agent_id in left:
-            self._begin(agent_id)
+            self._begin(agent_id, marked=True)
 
     async def remove(self, agent_id: str) -> None:
         """Until nothing is left of an agent. Leaving stops nothing."""
         task = self._going.get(agent_id)
-        if task is None or task.done():  # it failed: this is the next try
-            task = self._begin(agent_id)
+        if task is None:
+            task = self._begin(agent_id, marked=False)
+        elif task.done():  # it failed, but not at the mark: this is the next try
+            task = self._begin(agent_id, marked=True)
         await asyncio.shield(task)
 
-    def _begin(self, agent_id: str) -> asyncio.Task[None]:
-        task = self._tasks.spawn(self._remove(agent_id), name=f"remove:{agent_id}")
+    def _begin(self, agent_id: str, *, marked: bool) -> asyncio.Task[None]:
+        work = self._remove(agent_id, marked=marked)
+        task = self._tasks.spawn(work, name=f"remove:{agent_id}")
         self._going[agent_id] = task
         return task
 
-    async def _remove(self, agent_id: str) -> None:
-        try:
-            await self._mark(agent_id)
-        except BaseException:
-            del self._going[agent_id]  # it is still there, and can be woken
-            raise
+    async def _remove(self, agent_id: str, *, marked: bool) -> None:
+        if not marked:
+            try:
+                await self._mark(agent_id)
+            except BaseException:
+                del self._going[agent_id]  # it is still there, and can be woken
+                raise
+        # A failure from here on leaves it in `_going`: nobody may own what is marked, so only
+        # another try helps whoever asks for it.
         await self._erase(agent_id)
         del self._going[agent_id]
         self._gone(agent_id)
