@@ -5,6 +5,9 @@ turn ends, and so does the process (DESIGN §8.15, §8.16).
 from __future__ import annotations
 
 import asyncio
+import logging
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,9 +15,10 @@ import pytest
 
 from tests.turns.support import Stage, part_of, running, until_event, untyped
 from thinkwell import Think, tool
-from thinkwell.core.errors import AbortTurn
+from thinkwell.core.errors import AbortTurn, FailTurn
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import call
+from thinkwell.turn.end.settle import MOVED
 
 
 class Till(Think):
@@ -162,6 +166,32 @@ class TestLeftoverResults:
             result = await stage.agent.run("hi")
             assert (result.status, "no tools" in (result.error or "")) == ("error", True)
             assert part_of(await stage.answer())["state"] == "output-error"
+
+    async def test_an_agent_that_another_host_takes_meanwhile_goes_there_with_its_turn(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ):
+        """DESIGN §5: whoever lost the agent writes nothing more, and that is no defect."""
+        path = tmp_path / "till.db"
+
+        class Taken(Till):
+            async def before_tool_call(self, ctx: Any) -> None:
+                raise FailTurn("no tools")
+
+            async def on_chunk(self, ctx: Any) -> None:
+                if ctx.chunk["type"] == "tool-output-error":
+                    with closing(sqlite3.connect(path)) as file:
+                        file.execute("UPDATE agents SET epoch = epoch + 1")
+                        file.commit()
+                    turns = untyped(stage)._turns
+                    turns.parts.commits.note(turns.running.log)  # as with any chunk that waits
+                    await turns.parts.commits.flush()
+
+        async with running(Taken, [call("quick")], store=SqliteStore(path)) as stage:
+            client = await stage.connect()
+            await client.ask("hi")
+            await untyped(stage)._turns.wait_until_idle()
+            assert client.ends()[-1]["body"] == MOVED
+        assert not [r.message for r in caplog.records if r.levelno >= logging.CRITICAL]
 
     async def test_a_call_that_an_earlier_attempt_began_is_not_said_to_have_never_run(
         self, tmp_path: Path

@@ -61,10 +61,11 @@ HOOK_TRIES = 3
 
 async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     """Store how the turn ended and tell the clients. Never raises."""
-    if not isinstance(ending, Completed | Skipped):
-        await settle_leftovers(turn, ending)
-    error, client_text = await _decide_error(turn, ending)
     try:
+        # Inside: the agent may be lost while a hook hears of the leftovers, or decides.
+        if not isinstance(ending, Completed | Skipped):
+            await settle_leftovers(turn, ending)
+        error, client_text = await _decide_error(turn, ending)
         stored = await _store_end(turn, _end(turn, ending, (error, client_text)))
     except OwnershipLostError as failure:
         return await _end_elsewhere(turn, failure)
