@@ -9,7 +9,7 @@ import pytest
 
 from tests.turns.recorder import Recorder, recording
 from tests.turns.support import loosely, part_of, running
-from thinkwell import Think, tool
+from thinkwell import Allow, Think, tool
 from thinkwell.messages.message import text_of
 from thinkwell.messages.model_messages import ToolMessage
 from thinkwell.testing import call, error, pause
@@ -219,7 +219,6 @@ class TestFrozenContexts:
     @pytest.mark.parametrize(
         ("event", "spoil"),
         [
-            ("before_tool_call", lambda ctx: ctx.input["value"].update(n=2)),
             ("after_tool_call", lambda ctx: ctx.output.update(n=2)),
             ("on_step_finish", lambda ctx: ctx.content[-1].update(output="spoiled")),
             ("on_chat_response", lambda ctx: ctx.message["parts"].clear()),
@@ -235,6 +234,30 @@ class TestFrozenContexts:
             assert result.message == await stage.answer()
             (told,) = [m for m in stage.model.requests[1].messages if isinstance(m, ToolMessage)]
             assert told.content[0].value == {"n": 1}
+
+    async def test_ac96_a_hook_that_writes_into_the_input_does_not_let_the_tool_run(self):
+        """Neither with the old input, which the hook believes changed, nor with a half new one."""
+        async with running(Echo, [call("echo", {"value": {"n": 1}})], "ok") as stage:
+            loosely(stage.agent).add_hook(
+                "before_tool_call", lambda ctx: ctx.input["value"].update(n=2)
+            )
+            await stage.agent.run("hi")
+            assert part_of(await stage.answer())["state"] == "output-error"
+
+    async def test_an_input_made_of_the_old_one_is_the_tools_own(self):
+        class Writer(Plain):
+            @tool
+            async def write(self, value: dict[str, Any]) -> dict[str, Any]:
+                """Changes what it gets."""
+                value["list"].append(2)
+                return value
+
+        async with running(Writer, [call("write", {"value": {"list": [1]}})], "ok") as stage:
+            loosely(stage.agent).add_hook(
+                "before_tool_call", lambda ctx: Allow(input={"value": {**ctx.input["value"]}})
+            )
+            await stage.agent.run("hi")
+            assert part_of(await stage.answer())["output"] == {"list": [1, 2]}
 
 
 class Echo(Plain):

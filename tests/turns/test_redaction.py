@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,77 @@ async def stopped(stage: Stage[Any]) -> None:
     await stage.agent.began.wait()
     await stage.agent.cancel_chat()
     await turn
+
+
+class Files(Think):
+    @tool
+    async def read(self) -> dict[str, Any]:
+        """Reads a file."""
+        return {"ssn": SECRET, "owner": {"ssn": SECRET}, "all": [{"ssn": SECRET}]}
+
+
+def _deep(result: Any) -> None:
+    result["owner"]["ssn"] = HIDDEN
+
+
+def _in_a_list(result: Any) -> None:
+    result["all"][0]["ssn"] = HIDDEN
+
+
+def _of_a_shallow_copy(result: Any) -> None:
+    dict(result)["all"].clear()
+
+
+@pytest.mark.parametrize(
+    "edit", [lambda r: r.update(ssn=HIDDEN), _deep, _in_a_list, _of_a_shallow_copy]
+)
+async def test_ac96_a_result_that_a_hook_edits_in_place_is_withheld(
+    edit: Any, caplog: pytest.LogCaptureFixture
+):
+    async with running(Files, [call("read")], "ok") as stage:
+        stage.agent.add_hook("on_tool_result", lambda ctx: edit(ctx.result))
+        await stage.agent.run("hi")
+        part = part_of(await stage.answer())
+        assert part["state"] == "output-error"
+        assert SECRET not in str(part) + str(stage.model.requests[1].messages)
+        assert await ledger(stage) == ["null"]
+    assert "cannot be changed. Return the new value" in caplog.text
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("edit", [_deep, _in_a_list])
+@pytest.mark.parametrize("field", ["output", "input"])
+async def test_ac96_what_after_tool_call_edits_in_place_is_an_error_of_the_hook(
+    edit: Any, field: str
+):
+    class Echoing(Think):
+        @tool
+        async def echo(self, owner: dict[str, str], all: list[dict[str, str]]) -> Any:
+            """Gives back what it gets."""
+            return {"owner": owner, "all": all}
+
+    given = {"owner": {"ssn": "a"}, "all": [{"ssn": "b"}]}
+    async with running(Echoing, [call("echo", given)], "ok") as stage:
+        stage.agent.add_hook("after_tool_call", lambda ctx: edit(getattr(ctx, field)))
+        await stage.agent.run("hi")
+        assert [each["event"] for each in stage.fields("hook:error")] == ["after_tool_call"]
+        part = part_of(await stage.answer())
+        assert (part["input"], part["output"]) == (given, given)
+
+
+async def test_a_result_that_a_hook_edits_in_a_deep_copy_and_returns_is_told():
+    def hide(ctx: Any) -> Any:
+        result = copy.deepcopy(ctx.result)
+        _deep(result)
+        return {"result": {**result, "all": ctx.result["all"]}}
+
+    async with running(Files, [call("read")], "ok") as stage:
+        stage.agent.add_hook("on_tool_result", hide)
+        stage.agent.add_hook("on_tool_result", lambda ctx: {"result": ctx.result})
+        await stage.agent.run("hi")
+        output = part_of(await stage.answer())["output"]
+        assert output["owner"] == {"ssn": HIDDEN}
+        assert output["all"] == [{"ssn": SECRET}]
 
 
 async def test_an_outcome_that_comes_late_goes_through_the_hook_once_before_it_is_stored():

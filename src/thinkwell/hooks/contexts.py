@@ -13,6 +13,7 @@ import msgspec
 
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
+from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.turns import StopReason, Trigger, TurnRecord
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
@@ -434,8 +435,10 @@ that there is one.
 
 def call_ended(*, output: Any, error: BaseException | None, **facts: Any) -> ToolResultContext:
     """The context of a call that has its result, or failed."""
+    for name in ("input", "original_input"):
+        facts[name] = read_only_copy(facts[name])
     if error is None:
-        return CallSucceeded(output=output, **facts)
+        return CallSucceeded(output=read_only_copy(output), **facts)
     return CallFailed(error=error, **facts)
 
 

@@ -46,8 +46,8 @@ from thinkwell.hooks.contexts import (
     ToolSuccessContext,
     TurnContext,
 )
-from thinkwell.hooks.hiding import read_keys, withheld
-from thinkwell.hooks.read_only import read_only_copy
+from thinkwell.hooks.hiding import for_reading, read_keys, withheld
+from thinkwell.hooks.read_only import ordinary, read_only_copy
 from thinkwell.hooks.reading import (
     as_classification,
     as_decision,
@@ -222,8 +222,8 @@ class Hooks:
         for hook in self.registry.hooks("before_tool_call"):
             if not hook.alive:
                 continue
-            # Each hook gets its own view: one that writes into the input must not change what the
-            # next one sees, nor what runs.
+            # A view: one that writes into the input must not change what the next one sees, nor
+            # what runs.
             shown = msgspec.structs.replace(
                 context,
                 input=read_only_copy(context.input),
@@ -237,7 +237,7 @@ class Hooks:
             replaced = getattr(decision, "input", None)
             if isinstance(replaced, Mapping):
                 # A hook is trusted to choose another input, not to know the tool's schema.
-                checked = revalidate(cast("Mapping[str, Any]", replaced))
+                checked = revalidate(ordinary(dict(cast("Mapping[str, Any]", replaced))))
                 context = msgspec.structs.replace(context, input=checked)
             if isinstance(decision, Block | Substitute | Fail):
                 return decision, context.input
@@ -245,16 +245,21 @@ class Hooks:
 
     async def on_tool_result(self, context: ToolSuccessContext) -> Any:
         """Let every hook change a result before anybody sees it."""
+        result = context.result
+        shown = for_reading(context, result=read_only_copy(result))
         for hook in self.registry.hooks("on_tool_result"):
-            if hook.alive:
-                said = await self._redactor(hook, context, ("result",))
-                if "result" in said:
-                    context = msgspec.structs.replace(context, result=said["result"])
-        return context.result
+            if not hook.alive:
+                continue
+            said = await self._redactor(hook, shown, ("result",))
+            if "result" in said and said["result"] is not shown.result:
+                result = said["result"]
+                shown = msgspec.structs.replace(shown, result=read_only_copy(result))
+        return result
 
     async def on_tool_error(self, context: ToolFailureContext) -> BaseException | Recovered:
         """Let every hook change an error before anybody sees it, or make the call succeed."""
         recovered: Recovered | None = None
+        context = for_reading(context)
         for hook in self.registry.hooks("on_tool_error"):
             if not hook.alive:
                 continue

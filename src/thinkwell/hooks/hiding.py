@@ -7,17 +7,34 @@ when they raised is shown.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+
+import msgspec
 
 from thinkwell.core.errors import RedactionError
 from thinkwell.core.user_code import blame
+from thinkwell.hooks.contexts import ToolFailureContext, ToolSuccessContext
+from thinkwell.hooks.read_only import ReadOnlyError, read_only_copy
 from thinkwell.hooks.registry import Hook
+
+ContextT = TypeVar("ContextT", ToolSuccessContext, ToolFailureContext)
 
 _MISTAKEN = ("output", "result", "error", "value", "content", "text", "data", "response")
 
 
 class WrongAnswerError(TypeError):
     """A hook returned what its event does not take. Says what to return, never what was."""
+
+
+def for_reading(context: ContextT, **changes: Any) -> ContextT:
+    """The context with data that cannot be changed in place."""
+    arguments = read_only_copy(context.call.arguments)
+    return msgspec.structs.replace(
+        context,
+        call=msgspec.structs.replace(context.call, arguments=arguments),
+        original_input=read_only_copy(context.original_input),
+        **changes,
+    )
 
 
 def read_keys(answer: object, keys: tuple[str, ...], hook: Hook) -> Mapping[str, Any]:
@@ -42,12 +59,18 @@ def read_keys(answer: object, keys: tuple[str, ...], hook: Hook) -> Mapping[str,
 
 def withheld(hook: Hook, error: Exception) -> RedactionError:
     """What is told of a hook that could not hide something: its type and its lines."""
-    text = (
-        str(error)
-        if isinstance(error, WrongAnswerError)
-        else f"{hook.name} raised {type(error).__name__}; its text is withheld, because it may "
-        "quote what the hook was to hide."
-    )
+    if isinstance(error, ReadOnlyError):
+        text = (
+            f"{hook.name} wrote into what it was given, which cannot be changed. Return the new "
+            'value: `return {"result": {**ctx.result, ...}}`.'
+        )
+    elif isinstance(error, WrongAnswerError):
+        text = str(error)
+    else:
+        text = (
+            f"{hook.name} raised {type(error).__name__}; its text is withheld, because it may "
+            "quote what the hook was to hide."
+        )
     told = RedactionError(hook.name, text).with_traceback(error.__traceback__)
     blame(told, hook.name)
     return told

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import msgspec
 import pytest
+from pydantic import TypeAdapter
 
 from thinkwell.agent.think import Think
-from thinkwell.hooks.read_only import ReadOnlyDict, read_only_copy
+from thinkwell.hooks.read_only import ReadOnlyDict, ordinary, read_only_copy
 from thinkwell.hooks.registry import EVENTS, HookRegistry
 
 
@@ -98,6 +101,29 @@ class TestReadOnly:
             change(shown)
         assert shown == {"a": 1}
 
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda d: d.__setitem__(0, 2),
+            lambda d: d.__delitem__(0),
+            lambda d: d.__iadd__([2]),
+            lambda d: d.__imul__(2),
+            lambda d: d.append(2),
+            lambda d: d.extend([2]),
+            lambda d: d.insert(0, 2),
+            lambda d: d.pop(),
+            lambda d: d.remove(1),
+            lambda d: d.clear(),
+            lambda d: d.sort(),
+            lambda d: d.reverse(),
+        ],
+    )
+    def test_5_0_5_nor_can_a_list(self, change: Any):
+        shown = read_only_copy([1])
+        with pytest.raises(TypeError, match="Return a value"):
+            change(shown)
+        assert shown == [1]
+
     def test_a_copy_can_be_changed(self):
         import copy
 
@@ -105,10 +131,27 @@ class TestReadOnly:
             made["a"] = 2
             assert made == {"a": 2}
 
-    def test_what_is_nested_is_a_copy(self):
-        original = {"list": [1], "object": {"n": 1}}
+    def test_what_is_nested_cannot_be_changed_either_but_in_a_deep_copy(self):
+        import copy
+
+        original = {"list": [1, {"n": 1}], "object": {"n": 1}}
         shown = read_only_copy(original)
-        shown["object"]["n"] = 2
-        shown["list"].append(2)
-        assert original == {"list": [1], "object": {"n": 1}}
+        with pytest.raises(TypeError, match="Return a value"):
+            shown["object"]["n"] = 2
+        with pytest.raises(TypeError, match="Return a value"):
+            shown["list"][1]["n"] = 2
+        with pytest.raises(TypeError, match="Return a value"):
+            dict(shown)["list"].append(2)
+        assert shown == original == {"list": [1, {"n": 1}], "object": {"n": 1}}
+        for made in (copy.deepcopy(shown), ordinary(shown)):
+            made["list"][1]["n"] = made["object"]["n"] = 2
+            assert made == {"list": [1, {"n": 2}], "object": {"n": 2}}
+
+    def test_it_is_json_as_any_other(self):
+        shown = read_only_copy({"list": [{"n": 1}]})
+        assert json.dumps(shown) == '{"list": [{"n": 1}]}'
+        assert msgspec.convert(shown, dict[str, list[dict[str, int]]]) == shown
+        assert TypeAdapter(dict[str, list[dict[str, int]]]).validate_python(shown) == shown
+
+    def test_a_scalar_is_itself(self):
         assert [read_only_copy(value) for value in (1, "a", None, [1])] == [1, "a", None, [1]]

@@ -18,7 +18,7 @@ from thinkwell.core import json
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import contained
 from thinkwell.hooks.contexts import ChunkContext, MessageContext, StepResult, facts_of
-from thinkwell.hooks.read_only import ReadOnlyDict
+from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.blobs import Blob
 from thinkwell.journal.turn_log import TurnLog
@@ -197,7 +197,7 @@ class RunningTurn:
             return
         context = ChunkContext(
             **self.hook_fields(),
-            chunk=cast("StreamChunk", ReadOnlyDict(chunk)),
+            chunk=cast("StreamChunk", read_only_copy(chunk)),
             step_number=self.step_number,
             message_id=self.message_id,
         )

@@ -16,7 +16,6 @@ import msgspec
 from thinkwell.core.errors import ToolError
 from thinkwell.core.tasks import run_together
 from thinkwell.hooks.contexts import call_ended
-from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.budget import tool_place
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.decisions import Named, name_approvers
@@ -175,13 +174,13 @@ async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled:
             **turn.hook_fields(),
             tool_call_id=call.call_id,
             tool_name=call.tool_name,
-            input=read_only_copy(settled.input),
-            original_input=read_only_copy(model_input(call)),
+            input=settled.input,
+            original_input=model_input(call),
             step_number=step.number,
             messages=step.request.messages,
             tool=settled.tool,
             outcome=settled.outcome,
-            output=read_only_copy(settled.output),
+            output=settled.output,
             error=settled.error,
             duration_ms=settled.duration_ms,
             dynamic=is_dynamic(turn, step, call.tool_name),
