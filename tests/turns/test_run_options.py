@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pydantic import BaseModel
 
@@ -222,6 +223,30 @@ class TestRaiseForStatus:
         assert (caught.value.status, caught.value.error) == ("error", failed.error)
         with pytest.raises(TurnFailedError, match="stopped"):
             stopped.raise_for_status()
+
+    async def test_a_steered_turn_says_that_another_message_is_answered(self):
+        gate = pause()
+        async with running(Guide, [call("look_up"), gate], "on it") as stage:
+            asked = asyncio.ensure_future(stage.agent.run("which?", output=City))
+            await gate.reached()
+            await stage.agent.steer("wait")
+            gate.open()
+            result = await asked
+            await stage.agent.wait_until_stable()
+        assert (result.status, result.stop_reason) == ("completed", "steered")
+        with pytest.raises(TurnFailedError, match="a later message steered it") as caught:
+            _ = result.output
+        assert "waits" not in str(caught.value)
+        with pytest.raises(TurnFailedError, match="a later message steered it"):
+            result.raise_for_status()
+
+    def test_a_result_can_be_made_with_an_output_and_shows_it_under_its_name(self):
+        result = TurnResult(request_id="r", status="completed", message=None, output=3)
+        assert (result.output, result.raise_for_status().output) == (3, 3)
+        assert "output=3" in repr(result)
+        assert "_output" not in repr(result)
+        assert msgspec.structs.asdict(result)["output"] == 3
+        assert msgspec.structs.replace(result, output=4).output == 4
 
     def test_a_result_is_json_as_it_was(self):
         result: TurnResult[Any] = TurnResult(request_id="r", status="completed", message=None)

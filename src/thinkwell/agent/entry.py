@@ -360,7 +360,7 @@ async def run_and_wait(
 def skipped(options: Options = NO_OPTIONS) -> TurnResult:
     """The result where nothing was asked: there is no turn."""
     output = None if options.output is None else UNSET
-    return TurnResult(request_id="", status="skipped", message=None, _output=output)
+    return TurnResult(request_id="", status="skipped", message=None, output=output)
 
 
 def check_run_turn(mode: str, options: Mapping[str, Any]) -> dict[str, Any]:

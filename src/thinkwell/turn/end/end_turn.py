@@ -95,7 +95,7 @@ def result_of(outcome: TurnOutcome) -> TurnResult:
         usage=record.usage,
         steps=record.steps,
         continuation=record.continuation,
-        _output=UNSET if asked and not given else outcome.output,
+        output=UNSET if asked and not given else outcome.output,
     )
 
 

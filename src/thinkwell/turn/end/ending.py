@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, cast
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError, TurnFailedError
@@ -142,49 +142,62 @@ class TurnResult(msgspec.Struct, Generic[OutputT], frozen=True, kw_only=True):
     steps: int = 0
     """How many model calls it took."""
     continuation: bool = False
-    _output: OutputT | UnsetType | None = msgspec.field(default=None, name="output")
-    """UNSET: `run` asked for one and there is none."""
+    output: OutputT = cast("OutputT", None)
+    """The validated structured output; None if none was asked for.
 
-    @property
-    def output(self) -> OutputT:
-        """The validated structured output; None if none was asked for.
-
-        Raises `TurnFailedError` if `run(output=...)` asked for one and the turn has none.
-        """
-        if self._output is UNSET:
-            raise self._failure()
-        return cast("OutputT", self._output)
+    Reading it raises `TurnFailedError` if `run(output=...)` asked for one and the turn has none.
+    """
 
     def raise_for_status(self) -> Self:
         """The result itself if the turn completed, with its output if one was asked for.
 
         Raises `TurnFailedError` that says why otherwise.
         """
-        if self.status != "completed" or self._output is UNSET:
-            raise self._failure()
+        if self.status != "completed" or _stored_output(self) is UNSET:
+            raise _failure(self)
         return self
-
-    def _failure(self) -> TurnFailedError:
-        turn = f"The turn {self.request_id}" if self.request_id else "The turn"
-        match self.status:
-            case "error":
-                text = f"{turn} failed: {self.error}"
-            case "aborted":
-                text = f"{turn} was stopped before its end."
-            case "completed":
-                text = f"{turn} has no output yet: it waits ({self.stop_reason})."
-            case _:
-                why = self.stop_reason or "there was nothing to answer"
-                text = f"{turn} was skipped: {why}."
-        return TurnFailedError(
-            text,
-            request_id=self.request_id,
-            status=self.status,
-            stop_reason=self.stop_reason,
-            error=self.error,
-        )
 
     @property
     def text(self) -> str:
         """The text of the reply, all steps joined."""
         return "" if self.message is None else text_of(self.message)
+
+
+def _failure(result: TurnResult[Any]) -> TurnFailedError:
+    turn = f"The turn {result.request_id}" if result.request_id else "The turn"
+    match result.status:
+        case "error":
+            text = f"{turn} failed: {result.error}"
+        case "aborted":
+            text = f"{turn} was stopped before its end."
+        case "completed" if result.stop_reason == "steered":
+            text = f"{turn} has no output: a later message steered it, and is answered instead."
+        case "completed":
+            text = f"{turn} has no output yet: it waits ({result.stop_reason})."
+        case _:
+            why = result.stop_reason or "there was nothing to answer"
+            text = f"{turn} was skipped: {why}."
+    return TurnFailedError(
+        text,
+        request_id=result.request_id,
+        status=result.status,
+        stop_reason=result.stop_reason,
+        error=result.error,
+    )
+
+
+_stored_output = vars(TurnResult)["output"].__get__
+"""Reads the field as it is stored: UNSET if an output was asked for and there is none."""
+
+
+def _output(result: TurnResult[OutputT]) -> OutputT:
+    """The validated structured output; None if none was asked for."""
+    stored = _stored_output(result)
+    if stored is UNSET:
+        raise _failure(result)
+    return stored
+
+
+# Only reading goes through the check, so it is put over the field after the class is made: a result
+# is still made with `output=...`, shown and encoded with it.
+TurnResult.output = property(_output)  # pyright: ignore[reportGeneralTypeIssues]
