@@ -92,11 +92,13 @@ class FakeScreen:
 
     def __init__(self) -> None:
         self.shown: list[Any] = []
+        self.text = ""
 
     def begin(self) -> None: ...
 
     def chunk(self, chunk: Mapping[str, Any], *, live: bool) -> None:
         self.shown.append(chunk["type"])
+        self.text += chunk.get("delta", "")
 
     def update(self, message: UIMessage) -> None:
         self.shown.append(("update", message["id"]))

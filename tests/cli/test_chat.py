@@ -66,6 +66,30 @@ async def test_permission_is_asked_for_and_no_answer_is_no(tmp_path: Path, reply
     assert said in output
 
 
+QUICK = """
+from thinkwell import Think, tool
+from thinkwell.testing import ScriptedModel, call
+
+class Payer(Think):
+    model = ScriptedModel([[call("pay", {"n": 2})], "I did not pay."])
+
+    @tool(needs_approval=True)
+    def pay(self, n: int) -> str:
+        "Pay."
+        return "paid"
+"""
+
+
+async def test_an_answer_that_is_over_at_once_is_shown_after_a_permission(tmp_path: Path):
+    """Such an answer ends before the terminal has joined its stream."""
+    app = tmp_path / "quick.py"
+    app.write_text(QUICK)
+    async with thinkwell("chat", str(app), store=tmp_path / "x.db") as chat:
+        output = await chat.ends("pay it\nn\n")
+    assert chat.status == 0
+    assert output.count("I did not pay.") == 1
+
+
 async def test_an_error_is_shown_and_is_the_exit_status(tmp_path: Path):
     async with thinkwell("chat", DEMO, store=tmp_path / "x.db") as chat:
         output = await chat.ends("fail\n")

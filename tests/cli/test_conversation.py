@@ -262,6 +262,61 @@ class TestQuestions:
         assert screen.shown == [("update", "a1"), "start", ("completed", None)]
         assert conversation.questions() == []
 
+    @pytest.mark.parametrize("transcript_first", [True, False])
+    async def test_a_continuation_that_is_over_before_we_join_it_is_shown(
+        self, screen: FakeScreen, *, transcript_first: bool
+    ):
+        """spec/01 §10.4: of such a one come a bare end and, before or behind it, the transcript."""
+        waiting = answer_with("approval-requested")
+        denied = answer_with("output-denied")
+        denied["parts"] += [{"type": "text", "text": "I did"}, {"type": "text", "text": " not."}]
+        end = encode.done("c1", message_ids=[], outcome="completed", continuation=True, replay=True)
+        last = [transcript(QUESTION, denied), end]
+        network = Network(
+            [
+                *greeting(QUESTION, waiting),
+                encode.stream_pending("c1", "{probe}"),
+                encode.stream_resuming("c1"),
+                *(last if transcript_first else reversed(last)),
+                encode.stream_resume_none("idle", "{probe}"),
+            ]
+        )
+        conversation = network.conversation(screen)
+        await conversation.open()
+        [part] = conversation.questions()
+        assert await conversation.answer([AnswerToCall(part, allowed=False)]) == "completed"
+        assert screen.text == "I did not."
+        assert screen.shown[-1] == ("completed", None)
+
+    async def test_a_continuation_that_ends_while_we_are_away_is_shown_from_there_on(
+        self, screen: FakeScreen
+    ):
+        waiting = answer_with("approval-requested")
+        denied = answer_with("output-denied")
+        denied["parts"] += [{"type": "text", "text": "I did not."}]
+        begun = encode.chunk_frame_maker("c1", continuation=True)
+        body = dumps({"type": "text-delta", "delta": "I did"})
+        end = encode.done("c1", message_ids=[], outcome="completed", continuation=True, replay=True)
+        network = Network(
+            [
+                *greeting(QUESTION, waiting),
+                encode.stream_resuming("c1", "{probe}"),
+                begun(body, 0),
+                LOST,
+            ],
+            [
+                *greeting(QUESTION, denied),
+                end,
+                transcript(QUESTION, denied),
+                encode.stream_resume_none("idle", "{probe}"),
+            ],
+        )
+        conversation = network.conversation(screen)
+        await conversation.open()
+        [part] = conversation.questions()
+        assert await conversation.answer([AnswerToCall(part, allowed=False)]) == "completed"
+        assert screen.text == "I did not."
+
     async def test_an_answer_that_starts_nothing_ends(self, screen: FakeScreen):
         """spec/01 §10.2.5: somebody else was faster."""
         waiting = answer_with("approval-requested")

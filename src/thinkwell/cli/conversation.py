@@ -21,7 +21,7 @@ from thinkwell.cli.screen import Screen
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps, loads
-from thinkwell.messages.message import Part, UIMessage, tool_parts, user_message
+from thinkwell.messages.message import Part, UIMessage, text_of, tool_parts, user_message
 
 Dial = Callable[[str], AbstractAsyncContextManager[Link]]
 """Connects to the conversation with a name. May raise `LinkError`."""
@@ -59,6 +59,10 @@ class Stream(msgspec.Struct, kw_only=True):
     """How many of its chunks the screen has seen."""
     counted: int = 0
     """How many came over this connection, for servers that do not number them."""
+    continues: str | None = None
+    """The message that its words go into, if that was there before."""
+    text: str = ""
+    """What the screen has seen of that message's text."""
     over: bool = False
     outcome: str = ""
 
@@ -135,8 +139,7 @@ class TerminalChat:
         """Follow the answer that was running when we came, if there was one."""
         if self._offer is None and not self._waits:
             return ""
-        stream = Stream(id=self._offer)
-        return await self._follow(stream, self._accept_offer)
+        return await self._follow(self._continuation(id=self._offer), self._accept_offer)
 
     async def ask(self, text: str) -> str:
         """Send a message and show the answer until it is over; gives its outcome."""
@@ -165,15 +168,10 @@ class TerminalChat:
         Its sender hears nothing of a clear, and of a refused one the transcript comes back. So a
         question that is always answered goes behind it.
         """
-        probe = new_id()
         before = {message["id"] for message in self.messages}
         await self._send({"type": "cf_agent_chat_clear"})
-        await self._send({"type": "cf_agent_stream_resume_request", "probeId": probe})
         self.messages = []
-        frame: Frame = {}
-        while frame.get("probeId") != probe:
-            frame = await self._receive()
-            await self._take(frame)
+        await self._heard_everything()
         return not any(message["id"] in before for message in self.messages)
 
     # Questions the answer leaves
@@ -200,7 +198,7 @@ class TerminalChat:
                 await self._send(answer.frame())
             await self._send({"type": "cf_agent_stream_resume_request", "probeId": new_id()})
 
-        return await self._follow(Stream(ours=True), say)
+        return await self._follow(self._continuation(ours=True), say)
 
     # Calls
 
@@ -235,6 +233,13 @@ class TerminalChat:
         self.messages = list(messages)
         stream = Stream(id=request["id"], request=request, ours=True)
         return await self._follow(stream, lambda: self._send(request))
+
+    def _continuation(self, **about: Any) -> Stream:
+        """A stream that may go on with the last answer."""
+        last = self.messages[-1] if self.messages else None
+        if last is None or last["role"] != "assistant":
+            return Stream(**about)
+        return Stream(continues=last["id"], text=text_of(last), **about)
 
     async def _follow(self, stream: Stream, begin: Callable[[], Awaitable[None]]) -> str:
         """Show a stream until it is over, over as many connections as it takes."""
@@ -345,6 +350,8 @@ class TerminalChat:
                 chunk: Mapping[str, Any] = loads(frame["body"])
                 if stream.ours and "toolCallId" in chunk:
                     self._calls.add(chunk["toolCallId"])
+                if chunk["type"] == "text-delta":
+                    stream.text += chunk["delta"]
                 self._screen.chunk(chunk, live=not frame.get("replay"))
 
     async def _done(self, stream: Stream, frame: Frame) -> None:
@@ -354,7 +361,36 @@ class TerminalChat:
             return
         error = str(frame["body"]) if frame.get("error") else None
         outcome = frame.get("outcome", "completed" if error is None else "error")
-        self._end(stream, outcome, error)
+        if frame.get("replay") and error is None:
+            await self._show_rest(stream)
+        if not stream.over:
+            self._end(stream, outcome, error)
+
+    async def _show_rest(self, stream: Stream) -> None:
+        """Show what of a continuation came as no chunk.
+
+        If it is over before we join it, the server sends a bare end: its words are in the
+        transcript, which may come before that end or behind it.
+        """
+        if stream.continues is None:
+            return
+        await self._heard_everything()
+        for message in self.messages:
+            if message["id"] == stream.continues:
+                self._screen.update(message)
+                for text in _texts_behind(stream.text, message):
+                    stream.text += text
+                    for chunk in _chunks_of(text):
+                        self._screen.chunk(chunk, live=False)
+
+    async def _heard_everything(self) -> None:
+        """Take all that the server has sent so far: a probe is always answered (spec/01 §10.2)."""
+        probe = new_id()
+        await self._send({"type": "cf_agent_stream_resume_request", "probeId": probe})
+        frame: Frame = {}
+        while frame.get("probeId") != probe:
+            frame = await self._receive()
+            await self._take(frame)
 
     def _end(self, stream: Stream, outcome: str, error: str | None) -> None:
         stream.over, stream.outcome = True, outcome
@@ -393,3 +429,20 @@ class TerminalChat:
         if self._link is None:
             raise LinkError("There is no connection.")
         await self._link.send(dumps(frame))
+
+
+def _texts_behind(shown: str, message: UIMessage) -> list[str]:
+    """The texts of a message that follow what was shown of it; none if that was another text."""
+    if not text_of(message).startswith(shown):
+        return []
+    texts: list[str] = []
+    seen = len(shown)
+    for part in message["parts"]:
+        if part.get("type") == "text":
+            texts.append(part["text"][seen:])
+            seen = max(0, seen - len(part["text"]))
+    return [text for text in texts if text]
+
+
+def _chunks_of(text: str) -> list[Mapping[str, Any]]:
+    return [{"type": "text-start"}, {"type": "text-delta", "delta": text}, {"type": "text-end"}]
