@@ -174,7 +174,7 @@ async def test_a_policy_of_a_tool_that_raises_leaves_one_line(lines: Any):
     async with running(Clerk, [call("guarded")], "ok") as stage:
         await stage.agent.run("hi")
     said = one(lines())
-    assert (said["hook"], said["tool"]) == ("needs_approval of 'guarded'", "guarded")
+    assert (said["code"], said["tool"]) == ("needs_approval of 'guarded'", "guarded")
 
 
 @pytest.mark.parametrize("exposed", [False, True])
@@ -231,7 +231,14 @@ async def test_a_call_of_a_client_that_raises_leaves_one_line_and_wrong_argument
             await client.send(type="rpc", id=f"c{number}", method="add", args=args)
             await client.until(lambda f, n=number: f.get("id") == f"c{n}")
     said = one(lines())
-    assert (said["hook"], said["agent"]) == ("rpc:add", "clerk/x")
+    assert (said["code"], said["agent"]) == ("rpc:add", "clerk/x")
+    assert "hook" not in said
+
+
+async def test_a_turn_that_fails_outside_of_the_apps_code_names_none(lines: Any):
+    async with running(Clerk) as stage:  # the model has nothing to say
+        await stage.agent.run("hi")
+    assert not {"hook", "code"} & one(lines()).keys()
 
 
 async def test_a_mistake_in_the_program_is_one_line_without_our_traceback(

@@ -38,4 +38,33 @@ async def test_on_request_that_raises_leaves_one_line(caplog: pytest.LogCaptureF
         assert status == 500
     (said,) = failures(caplog)
     assert said["hook"] == "on_request"
+    assert "code" not in said
     assert said["path"].endswith("/broken/x/anything")
+
+
+async def test_a_hook_that_is_asked_before_the_connection_opens_is_named(
+    caplog: pytest.LogCaptureFixture,
+):
+    class Untagged(Chat):
+        def get_connection_tags(self, connection: Any, request: Any) -> Any:
+            return [3]
+
+    async with room(cls=Untagged) as r:
+        tab = await r.open()
+        await tab.closed()
+    (said,) = failures(caplog)
+    assert (said["agent"], said["hook"]) == ("untagged/x", "get_connection_tags")
+
+
+async def test_a_failure_outside_of_the_apps_code_names_none(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("boom")
+
+    async with room() as r:
+        monkeypatch.setattr("thinkwell.server.http._respond_unless_stopped", broken)
+        assert (await r.browser.get(f"{r.path}/anything"))[0] == 500
+    (said,) = failures(caplog)
+    assert not {"hook", "code"} & said.keys()
+    assert "failed in the server" in said["msg"] % said["args"]

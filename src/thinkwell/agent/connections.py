@@ -25,7 +25,7 @@ from thinkwell.core.errors import AgentDeletedError
 from thinkwell.core.principal import Principal
 from thinkwell.core.serving import serving
 from thinkwell.core.tasks import TaskOwner, in_pieces
-from thinkwell.core.user_code import call_user, contained, log_failure
+from thinkwell.core.user_code import call_hook, call_user, code_fields, in_hook, log_failure
 from thinkwell.live.live import Live
 from thinkwell.live.watchers import Watcher, Watchers
 from thinkwell.turn.ask.authority import NotAllowed, demand
@@ -42,6 +42,8 @@ Act: TypeAlias = Callable[[], Any]
 """Something to do for a connection; may be async."""
 MOST_UNDER_WAY = 1000
 """Calls and messages of one connection that may be under way at once."""
+RPC, SET_STATE = "rpc", "set_state"
+"""What is run for a connection and is no hook."""
 
 
 class Chat(NamedTuple):
@@ -102,13 +104,15 @@ class Connections:
     async def _judge(self, watcher: Watcher, connection: Connection) -> None:
         """What the agent decides about a connection before it is told anything (§2.3)."""
         agent, request = self.agent, connection.request
-        with contained("a hook of connections"):
-            tags = await _awaited(agent.get_connection_tags(connection, request))
-            readonly = await _awaited(agent.should_connection_be_readonly(connection, request))
-            restrict(connection, readonly=bool(readonly), tags=tuple(tags))
-            watcher.protocol = bool(
-                await _awaited(agent.should_send_protocol_messages(connection, request))
-            )
+
+        async def ask(hook: str) -> Any:
+            return await call_hook(hook, getattr(agent, hook), connection, request)
+
+        tags = await ask("get_connection_tags")
+        readonly = bool(await ask("should_connection_be_readonly"))
+        with in_hook("get_connection_tags"):
+            restrict(connection, readonly=readonly, tags=tuple(tags))
+        watcher.protocol = bool(await ask("should_send_protocol_messages"))
 
     def _greet(self, watcher: Watcher, connection: Connection, state: StateBox) -> None:
         if not watcher.protocol:
@@ -168,7 +172,7 @@ class Connections:
     async def run(self, connection: Connection | None, work: Act, what: str) -> None:
         """Run something for a connection: `agent.caller` is that connection meanwhile."""
         with serving(self._agent_id, connection):
-            await call_user(what, work)
+            await (call_user if what in (RPC, SET_STATE) else call_hook)(what, work)
 
     def start(self, connection: Connection | None, work: Act, what: str) -> asyncio.Task[None]:
         """Run something in the background; what it raises goes to `on_error`."""
@@ -178,12 +182,12 @@ class Connections:
         try:
             await self.run(connection, work, what)
         except Exception as error:  # noqa: BLE001 - logged there
-            log_failure(log, what, error, {"agent": self._agent_id, "hook": what})
+            log_failure(log, what, error, {"agent": self._agent_id, **code_fields(error)})
             await self._call_on_error(error, connection)
 
     async def _call_on_error(self, error: Exception, connection: Connection | None) -> None:
         try:
-            await call_user("on_error", self.agent.on_error, error, connection)
+            await call_hook("on_error", self.agent.on_error, error, connection)
         except Exception as failure:  # noqa: BLE001 - logged there
             log_failure(log, "on_error", failure, {"agent": self._agent_id, "hook": "on_error"})
 
@@ -253,7 +257,7 @@ class OpenConnection:
         try:
             await demand(self._connections.agent, "state", connection.principal, subject)
             await self._connections.run(
-                connection, partial(self._state.set, frame.state, connection), "set_state"
+                connection, partial(self._state.set, frame.state, connection), SET_STATE
             )
         except NotAllowed as refused:
             self._refuse_state(str(refused))
@@ -271,7 +275,7 @@ class OpenConnection:
             self._watcher.send(encode.rpc_error(frame.id, "Too many calls at once"))
             return
         agent, connection = self._connections.agent, self._connection
-        self._start(partial(serve_call, agent, frame, self._watcher, connection), "rpc")
+        self._start(partial(serve_call, agent, frame, self._watcher, connection), RPC)
 
     def _pass_on(self, data: str | bytes) -> None:
         if not self._connections.overrides("on_client_message"):

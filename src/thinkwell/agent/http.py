@@ -18,7 +18,7 @@ from thinkwell.core import json
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import StoreUnavailableError
 from thinkwell.core.serving import serving
-from thinkwell.core.user_code import call_user
+from thinkwell.core.user_code import call_hook, call_user
 from thinkwell.hooks.routes import LOOKING, TRANSCRIPT, FoundRoute, RouteRequest, find_route
 from thinkwell.turn.ask.authority import NotAllowed, demand
 from thinkwell.turn.turns import Turns
@@ -100,7 +100,7 @@ async def _response_or_refusal(
 
 async def _may_only_look(agent: Agent, request: HttpRequest) -> bool:
     ask = agent.should_request_be_readonly
-    return bool(await call_user("should_request_be_readonly", ask, request))
+    return bool(await call_hook("should_request_be_readonly", ask, request))
 
 
 async def _get_messages(turns: Turns) -> HttpResponse:
@@ -110,7 +110,7 @@ async def _get_messages(turns: Turns) -> HttpResponse:
 
 
 async def _ask_app(agent: Agent, request: HttpRequest) -> HttpResponse:
-    return _response(await call_user("on_request", agent.on_request, request))
+    return _response(await call_hook("on_request", agent.on_request, request))
 
 
 def _response(value: Any) -> HttpResponse:

@@ -90,7 +90,7 @@ class _WrongArguments(Exception):  # noqa: N818 - what a client sent, no defect
 
 def _log_failed(agent: Agent, call: RpcCall, error: BaseException) -> None:
     agent_id = f"{agent.agent_class}/{agent.name}"
-    about = {"agent": agent_id, "hook": f"rpc:{call.method}"}
+    about = {"agent": agent_id, "code": f"rpc:{call.method}"}
     agent.events.emit(RpcFailed, agent=agent_id, method=call.method, error=error)
     log_failure(log, f"the call {call.method!r}", error, about)
 

@@ -13,7 +13,7 @@ from thinkwell.agent.connection import Connection
 from thinkwell.core import json
 from thinkwell.core.errors import AgentDefinitionError, ReadonlyError
 from thinkwell.core.tasks import run_to_the_end
-from thinkwell.core.user_code import call_user
+from thinkwell.core.user_code import call_hook
 from thinkwell.store.base import Commit, Transaction
 from thinkwell.tools.typed import read_as
 from thinkwell.turn.ask.authority import asking_for
@@ -117,7 +117,7 @@ class StateBox:
         plain = json.to_storable(value)
         text = json.dumps(plain)
         judge = self._owner.validate_state_change
-        await call_user("validate_state_change", judge, self._typed(json.loads(text)), source)
+        await call_hook("validate_state_change", judge, self._typed(json.loads(text)), source)
         await run_to_the_end(self._store_and_show(text, plain, source))
 
     async def _store_and_show(self, text: str, plain: Any, source: Source) -> None:

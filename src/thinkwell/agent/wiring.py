@@ -26,7 +26,7 @@ from thinkwell.core.errors import ConfigurationError, StoreUnavailableError, Tur
 from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import CLOSING, TaskOwner
 from thinkwell.core.threads import ThreadPool
-from thinkwell.core.user_code import call_user
+from thinkwell.core.user_code import call_hook
 from thinkwell.features.jobs.desk import JobDesk, NewDue
 from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.dispatch import HookLimits, Hooks
@@ -289,7 +289,7 @@ async def _start(agent: Agent, seats: Seats, chat: Chat | None) -> None:
     """Features, then `on_start`, then turns: each finds what came before it."""
     try:
         await seats.boot()
-        await call_user("on_start", agent.on_start)
+        await call_hook("on_start", agent.on_start)
         if chat is not None:
             await chat.turns.recover()
     except BaseException:
@@ -342,7 +342,7 @@ async def _wire_chat(
     session = Session(
         shared.store, owner.agent_id, write=write, clock=shared.clock, cache=shared.messages
     )
-    configured = await call_user("configure_session", agent.configure_session, session)
+    configured = await call_hook("configure_session", agent.configure_session, session)
     agent.session = returned(f"{type(agent).__name__}.configure_session()", configured, _SESSION)
     agent._turns = turns  # pyright: ignore[reportPrivateUsage]
     limits = limits_of(agent.time_limits)

@@ -89,7 +89,7 @@ class EventBus:
                 subscriber(event)
             except BaseException:  # whatever it is, the turn that tells it goes on
                 name = getattr(subscriber, "__qualname__", repr(subscriber))
-                about = {"action": event.type, "agent": event.agent, "hook": name}
+                about = {"action": event.type, "agent": event.agent, "code": name}
                 log.exception("the subscriber %s failed at %s", name, event.type, extra=about)
 
 

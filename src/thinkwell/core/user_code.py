@@ -6,7 +6,8 @@ loop, and that ends the process. `contained` turns it into an `Exception`, once,
 `FailTurn` and a real cancellation of the task pass through.
 
 What user code raises is logged once: by whoever catches it for good, through `log_failure`.
-`contained` notes on the error whose it is, so that a line written far away can still name the code.
+`contained` and `in_hook` note on the error whose it is, so that a line written far away can still
+name the code: in the field `hook` if it is a hook, in `code` if it is anything else.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from inspect import isawaitable
 from types import MappingProxyType, TracebackType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from thinkwell.core.errors import AbortTurn, FailTurn, UserCodeError
 from thinkwell.core.tasks import is_cancelled
@@ -29,13 +30,16 @@ MaybeAsync: TypeAlias = T | Awaitable[T]
 
 log_fields: ContextVar[Mapping[str, str]] = ContextVar("log_fields", default=MappingProxyType({}))
 """Agent and turn of the code that runs, for the log."""
+CodeField: TypeAlias = Literal["hook", "code"]
+"""Which field of a line in the log names the code that failed."""
 _RAISED_IN = "__thinkwell_code__"
 
 
 class contained:  # noqa: N801 - reads as a statement
-    """`with contained("hook x"):` around every call of user code, awaiting its result included."""
+    """`with contained("tool x"):` around every call of user code, awaiting its result included."""
 
     __slots__ = ("_what",)
+    field: ClassVar[CodeField] = "code"
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -50,12 +54,19 @@ class contained:  # noqa: N801 - reads as a statement
         trace: TracebackType | None,
     ) -> None:
         if isinstance(error, Exception):
-            blame(error, self._what)
+            blame(error, self._what, self.field)
         elif error is not None:
-            raise as_exception(error, self._what) from error
+            raise as_exception(error, self._what, self.field) from error
 
 
-def as_exception(error: BaseException, what: str) -> Exception:
+class in_hook(contained):  # noqa: N801 - reads as a statement
+    """The same around a hook: of a turn, of connections, of a feature, or a method we ask."""
+
+    __slots__ = ()
+    field = "hook"
+
+
+def as_exception(error: BaseException, what: str, field: CodeField = "code") -> Exception:
     """What user code raised, as an `Exception`; raises it again if it is none of the code's."""
     if isinstance(error, Exception):
         return error
@@ -65,19 +76,24 @@ def as_exception(error: BaseException, what: str) -> Exception:
         raise error
     made = UserCodeError(what, error)
     made.__cause__ = error
-    blame(made, what)
+    blame(made, what, field)
     return made
 
 
-def blame(error: BaseException, what: str) -> None:
+def blame(error: BaseException, what: str, field: CodeField = "code") -> None:
     """Note on an error which code it came from; where several called one another, the outer."""
     # On the error itself: it crosses layers that know nothing of hooks before somebody logs it.
-    vars(error)[_RAISED_IN] = what
+    vars(error)[_RAISED_IN] = {field: what}
 
 
 def raised_in(error: BaseException) -> str | None:
     """Which user code an error came from, if it is known."""
-    return vars(error).get(_RAISED_IN)
+    return next(iter(code_fields(error).values()), None)
+
+
+def code_fields(error: BaseException) -> Mapping[str, str]:
+    """The same as a field of the log: `hook` or `code`; empty if it is not known."""
+    return vars(error).get(_RAISED_IN, {})
 
 
 def log_failure(
@@ -120,3 +136,10 @@ async def call_user(what: str, function: Callable[..., Any], *arguments: Any) ->
     with contained(what):
         value = function(*arguments)
         return await visit(what, value) if isawaitable(value) else value
+
+
+async def call_hook(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a hook that may be async, outside of those of a turn (`hooks/dispatch.py`)."""
+    with in_hook(name):
+        value = function(*arguments)
+        return await visit(name, value) if isawaitable(value) else value

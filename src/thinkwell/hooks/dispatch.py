@@ -22,7 +22,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError, UserCodeError
 from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, run_apart
 from thinkwell.core.turn_events import HookFailed
-from thinkwell.core.user_code import as_exception, blame, contained, log_failure, log_fields
+from thinkwell.core.user_code import as_exception, blame, in_hook, log_failure, log_fields
 from thinkwell.core.visits import visit
 from thinkwell.hooks.answers import (
     SAME_STEP,
@@ -130,7 +130,7 @@ class Hooks:
                 if type(answer) is CoroutineType or (answer is not None and isawaitable(answer)):
                     await visit(hook.name, answer, hook.timeout)  # pyright: ignore[reportUnknownArgumentType]
             except BaseException as error:  # noqa: BLE001 - an observer never breaks a turn
-                self._isolate(event, hook, as_exception(error, hook.name), context)
+                self._isolate(event, hook, as_exception(error, hook.name, "hook"), context)
 
     async def observe_end(self, event: str, context: msgspec.Struct) -> None:
         """Tell observers of the end. Nothing they raise changes how the turn ended."""
@@ -143,7 +143,7 @@ class Hooks:
                 except (AbortTurn, FailTurn) as error:  # they come too late
                     self.report(event, hook.name, error, context)
                 except BaseException as error:  # noqa: BLE001 - the turn has ended
-                    self.report(event, hook.name, as_exception(error, hook.name), context)
+                    self.report(event, hook.name, as_exception(error, hook.name, "hook"), context)
 
     # Interceptors of the turn and its steps
 
@@ -163,7 +163,7 @@ class Hooks:
             if not hook.alive:
                 continue
             given = await _call(hook, with_turn_config(context, merged))
-            with contained(hook.name):
+            with in_hook(hook.name):
                 answer = as_turn_config(given, hook)
             if resolve is not None and answer is not None and answer.model is not None:
                 answer = msgspec.structs.replace(answer, model=resolve(answer.model))
@@ -184,7 +184,7 @@ class Hooks:
             if not hook.alive:
                 continue
             given = await _call(hook, context)
-            with contained(hook.name):
+            with in_hook(hook.name):
                 answer = as_step_answer(given, hook, context.request)
             said = step_answer_said(answer)
             if said:
@@ -203,7 +203,7 @@ class Hooks:
         for hook in self.registry.hooks("on_response"):
             if hook.alive:
                 answer = await _call(hook, context)
-                with contained(hook.name):
+                with in_hook(hook.name):
                     given = read_key(answer, "response", hook)
                     changed = as_response(given, hook, context.response) if given else None
                 if changed is not None:
@@ -230,7 +230,7 @@ class Hooks:
                 original_input=read_only_copy(context.original_input),
             )
             given = await self._tool_hook(hook, shown)
-            with contained(hook.name):
+            with in_hook(hook.name):
                 decision = as_decision(given, hook)
             if decision is not None:
                 decided(hook.name, decision_said(decision))
@@ -327,7 +327,7 @@ class Hooks:
                 "error": (error,),
                 "context": (context,),
             }
-            with contained(hook.name):
+            with in_hook(hook.name):
                 answer = hook.call(*arguments[hook.of_error])
             return await self._apart(hook, answer) if isawaitable(answer) else answer
         except (AbortTurn, FailTurn) as failure:  # they come too late
@@ -386,18 +386,18 @@ class Hooks:
             self.report(event, hook.name, error, context)
             return
         self._tell(event, hook.name, error, context)  # the log hears of it when the turn fails
-        blame(error, hook.name)
+        blame(error, hook.name, "hook")
         raise HookFailedError(error) from error
 
 
 async def _call(hook: Hook, *arguments: object) -> object:
-    with contained(hook.name):
+    with in_hook(hook.name):
         answer: object = hook.call(*arguments)
         return await visit(hook.name, answer, hook.timeout) if isawaitable(answer) else answer
 
 
 async def _awaited(hook: Hook, answer: Awaitable[object]) -> object:
-    with contained(hook.name):
+    with in_hook(hook.name):
         return await answer
 
 

@@ -72,5 +72,5 @@ def withheld(hook: Hook, error: Exception) -> RedactionError:
             "quote what the hook was to hide."
         )
     told = RedactionError(hook.name, text).with_traceback(error.__traceback__)
-    blame(told, hook.name)
+    blame(told, hook.name, "hook")
     return told

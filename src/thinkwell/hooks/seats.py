@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from thinkwell.core.errors import AgentDefinitionError, FeatureError, ToolDefinitionError
 from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.tasks import CLOSING, TaskOwner, run_apart
-from thinkwell.core.user_code import call_user, contained, log_failure
+from thinkwell.core.user_code import call_hook, in_hook, log_failure
 from thinkwell.hooks.brought import check_jobs, checked, listed, marks_of
 from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.feature import Feature, Kit, Unwoken, Without
@@ -250,7 +250,7 @@ class Seats:
         """Let each read what it has stored, in order."""
         for feature in self._overriding("on_boot"):
             with _named(feature, "on_boot"):
-                await call_user(f"{feature.name}.on_boot", feature.on_boot, feature.kit)
+                await call_hook(f"{feature.name}.on_boot", feature.on_boot, feature.kit)
 
     # For the turn
 
@@ -313,7 +313,7 @@ class Seats:
         frames: list[str] = []
         for feature in self._greeting:
             try:
-                with contained(f"{feature.name}.greet"):
+                with in_hook(f"{feature.name}.greet"):
                     frames += checked("greet", feature.greet(connection))
             except Exception as error:  # noqa: BLE001 - logged there
                 self._report(feature, "greet", error)
@@ -344,7 +344,7 @@ class Seats:
 
         async def work() -> None:
             with nullcontext() if into is None else into.collecting():
-                await call_user(what, getattr(feature, moment))
+                await call_hook(what, getattr(feature, moment))
 
         try:
             await run_apart(work(), name=what, limit=limit, owner=self._tasks)
@@ -408,7 +408,7 @@ def _title(feature: Feature) -> str:
 def _named(feature: Feature, moment: str) -> Generator[None]:
     """What is raised inside says whose fault it is."""
     try:
-        with contained(f"{feature.name}.{moment}"):
+        with in_hook(f"{feature.name}.{moment}"):
             yield
     except Exception as error:
         raise FeatureError(feature.name, moment, error) from error

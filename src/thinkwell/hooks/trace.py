@@ -44,7 +44,7 @@ def traced(hooks: Hooks, context: TraceContext) -> Generator[None]:
                 given.__enter__()
                 entered.append((hook, given))
         except BaseException as error:  # noqa: BLE001 - a turn can do without its spans
-            hooks.report(TRACE, hook.name, as_exception(error, hook.name))
+            hooks.report(TRACE, hook.name, as_exception(error, hook.name, "hook"))
     try:
         yield
     except BaseException as error:
@@ -65,4 +65,4 @@ def _leave(
             manager.__exit__(kind, error, trace)
         except BaseException as raised:  # noqa: BLE001 - as above
             if raised is not error:
-                hooks.report(TRACE, hook.name, as_exception(raised, hook.name))
+                hooks.report(TRACE, hook.name, as_exception(raised, hook.name, "hook"))

@@ -177,7 +177,7 @@ class Attempt:
             job.attempt,
             job.max_attempts,
             exc_info=error,
-            extra={"agent": job.agent_id, "job": job.id, "hook": job.name},
+            extra={"agent": job.agent_id, "job": job.id, "code": job.name},
         )
         text = f"{type(error).__name__}: {json.error_text(error)}"
         if isinstance(decision, Retry):

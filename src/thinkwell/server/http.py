@@ -27,7 +27,7 @@ from thinkwell.core.errors import (
 )
 from thinkwell.core.limits import payer_of
 from thinkwell.core.tasks import CutOffError
-from thinkwell.core.user_code import raised_in
+from thinkwell.core.user_code import code_fields, raised_in
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
 from thinkwell.server.asgi import AsgiCall, header_pairs, local_path
@@ -70,9 +70,9 @@ async def serve_http(edge: Edge, match: RouteMatch, call: AsgiCall) -> None:
         log.warning("a request was refused: %s", error.reason, extra={"action": "refuse"})
         response = text_response(503, error.client_text(), RETRY_LATER)
     except Exception as error:
-        code = raised_in(error) or "server"
-        about = {"path": call.scope["path"], "hook": code}
-        log.exception("a request failed in %s: %s", code, call.scope["path"], extra=about)
+        path, code = call.scope["path"], raised_in(error) or "the server"
+        about = {"path": path, **code_fields(error)}
+        log.exception("a request failed in %s: %s", code, path, extra=about)
         response = text_response(500, "Internal Server Error")
     if edge.cors is not None and isinstance(match, AgentRoute):
         response.headers.update(edge.cors)

@@ -33,7 +33,7 @@ from thinkwell.core.ids import new_id
 from thinkwell.core.json import dumps
 from thinkwell.core.limits import payer_of
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.core.user_code import raised_in
+from thinkwell.core.user_code import code_fields, raised_in
 from thinkwell.host.client import AgentAddress, EdgeConnection
 from thinkwell.server.access import Admitted, Denied
 from thinkwell.server.asgi import AsgiCall, Send
@@ -159,8 +159,8 @@ async def _open(
         except Exception as error:
             known = isinstance(error, AgentParkedError | AgentDeletedError)
             trace = None if known else error
-            code = raised_in(error) or "unknown"
-            about = {"agent": address.id, "hook": code}
+            code = raised_in(error) or "the server"
+            about = {"agent": address.id, **code_fields(error)}
             text = "a connection of agent %s could not be set up (%s): %r"
             log.error(text, address.id, code, error, exc_info=trace, extra=about)
             outbox.discard()

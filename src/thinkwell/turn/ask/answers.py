@@ -18,7 +18,7 @@ from msgspec import UNSET, UnsetType
 from thinkwell.core import json
 from thinkwell.core.events import ChatDecision
 from thinkwell.core.principal import Principal
-from thinkwell.core.user_code import call_user
+from thinkwell.core.user_code import call_hook
 from thinkwell.hooks.contexts import MessageContext, ToolOutcome, call_ended, facts_of
 from thinkwell.hooks.given import read_tools
 from thinkwell.journal.decisions import Decision, record_decision
@@ -351,7 +351,7 @@ async def waits_for_outside(parts: Parts, running: RunningTurn | None) -> bool:
 async def _client_tool_names(parts: Parts) -> set[str]:
     """Tools that clients answer: declared by the agent without a function, or by the client."""
     newest = await newest_turn(parts.store, parts.owner.agent_id)
-    given = await call_user("get_tools", parts.agent.get_tools)
+    given = await call_hook("get_tools", parts.agent.get_tools)
     tools = {**parts.own_tools, **read_tools(given, "get_tools()")}
     declared = () if newest is None else newest.client_tools
     names = {name for name, tool in tools.items() if tool.is_client}

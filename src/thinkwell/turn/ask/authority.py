@@ -16,7 +16,7 @@ from thinkwell.core.authority import Action, Subject
 from thinkwell.core.errors import AbortTurn, FailTurn
 from thinkwell.core.principal import Principal
 from thinkwell.core.serving import served_by
-from thinkwell.core.user_code import call_user
+from thinkwell.core.user_code import call_hook
 from thinkwell.turn.ask.admission import CHAT_TRIGGERS, TurnRequest
 from thinkwell.turn.end.notify import ended_turn
 from thinkwell.turn.run.running import current_turn
@@ -68,7 +68,7 @@ async def demand(
     """Ask the agent. Raises `NotAllowed`; an `authorize` that fails allows nothing."""
     allowed = False
     try:
-        allowed = bool(await call_user("authorize", agent.authorize, action, principal, subject))
+        allowed = bool(await call_hook("authorize", agent.authorize, action, principal, subject))
     except (Exception, AbortTurn, FailTurn):
         extra = _who(agent, action)
         log.exception("authorize failed, so nothing is allowed", extra=extra)

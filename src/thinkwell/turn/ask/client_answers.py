@@ -14,7 +14,7 @@ import msgspec
 
 from thinkwell.core.authority import Approvers, Subject
 from thinkwell.core.principal import Principal
-from thinkwell.core.user_code import call_user
+from thinkwell.core.user_code import call_hook, call_user
 from thinkwell.journal.decisions import named_approvers
 from thinkwell.journal.turns import TurnRecord, answering_turn
 from thinkwell.messages.forged import is_forged
@@ -157,5 +157,5 @@ async def _find_tool(turns: Turns, name: str) -> Tool | None:
         return parts.own_tools[name]
     if (offered := parts.offers.find_tool(name)) is not None:
         return offered
-    given = await call_user("get_tools", parts.agent.get_tools)
+    given = await call_hook("get_tools", parts.agent.get_tools)
     return as_tool(given[name], name) if name in given else None

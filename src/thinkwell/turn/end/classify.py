@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 
 from thinkwell.core.errors import ConfigurationError, EmptyPromptError
-from thinkwell.core.user_code import raised_in
+from thinkwell.core.user_code import code_fields, raised_in
 from thinkwell.hooks.contexts import ChatErrorContext, Classification, Stage
 from thinkwell.turn.end.ending import Failed
 from thinkwell.turn.run.running import RunningTurn
@@ -48,7 +48,7 @@ def log_failed(turn: RunningTurn, ending: Failed) -> None:
     told = isinstance(ending.error, ConfigurationError)
     trace = None if told or isinstance(ending.error, EmptyPromptError) else ending.error
     agent, request = turn.record.agent_id, turn.record.request_id
-    about = {"action": f"turn:{ending.stage}", "agent": agent, "turn": request, "hook": code}
+    about = {"action": f"turn:{ending.stage}", "agent": agent, "turn": request}
     text = "a turn failed in %s (agent %s, turn %s)" + (": %s" if told else "")
     values = (place, agent, request, *([ending.error] if told else []))
-    log.error(text, *values, exc_info=trace, extra=about)
+    log.error(text, *values, exc_info=trace, extra={**about, **code_fields(ending.error)})

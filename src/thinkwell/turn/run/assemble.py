@@ -15,7 +15,7 @@ import msgspec
 
 from thinkwell.core.errors import CallerLostError, EmptyPromptError, ToolDefinitionError
 from thinkwell.core.turn_events import ChatTranscriptRepaired, ToolsShadowed
-from thinkwell.core.user_code import call_user
+from thinkwell.core.user_code import call_hook
 from thinkwell.hooks import values
 from thinkwell.hooks.answers import SAME_TURN, TurnConfig
 from thinkwell.hooks.contexts import HookContext, TurnContext
@@ -103,7 +103,7 @@ async def assemble(turn: RunningTurn) -> Prompt:
     turn.settings = msgspec.structs.replace(
         turn.settings,
         tools={**tools, **(config.tools or {})},
-        authorization=await call_user("authorize_turn", parts.agent.authorize_turn, context),
+        authorization=await call_hook("authorize_turn", parts.agent.authorize_turn, context),
     )
     if not context.messages:
         raise EmptyPromptError(
@@ -140,7 +140,7 @@ _RETURNS: Final[Mapping[str, tuple[type, values.Kind]]] = {
 async def _overridden(turn: RunningTurn, method: str) -> Any:
     """What a method of the agent returned that users override."""
     agent = turn.parts.agent
-    value = await call_user(method, getattr(agent, method))
+    value = await call_hook(method, getattr(agent, method))
     expected, kind = _RETURNS[method]
     fits: bool = value is not None and isinstance(value, expected)
     if not fits:

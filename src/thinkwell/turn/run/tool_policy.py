@@ -24,7 +24,7 @@ from thinkwell.core.errors import (
     UnknownToolError,
 )
 from thinkwell.core.ids import new_id
-from thinkwell.core.user_code import log_failure, raised_in
+from thinkwell.core.user_code import code_fields, log_failure, raised_in
 from thinkwell.hooks.answers import Allow, Block, Fail, Substitute, ToolDecision
 from thinkwell.hooks.contexts import ToolCallContext, ToolOutcome
 from thinkwell.hooks.dispatch import HookFailedError
@@ -248,6 +248,7 @@ def _policy_error(
     turn: RunningTurn, call: PendingCall, tool: Tool | None, error: Exception
 ) -> Settled:
     code = raised_in(error) or "before_tool_call"
-    log_failure(log, code, error, {"hook": code, "tool": call.tool_name})
+    whose = code_fields(error) or {"hook": code}
+    log_failure(log, code, error, {**whose, "tool": call.tool_name})
     text = None if turn.parts.agent.expose_errors else POLICY_ERROR
     return Settled(outcome="errored", input=call.input, tool=tool, error=error, text=text)
