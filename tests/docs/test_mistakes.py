@@ -41,6 +41,13 @@ def turn(wrote: str, told: str) -> Mistake:
     return made._replace(code=f"{made.code}\n{TURN}")
 
 
+def awake(wrote: str, told: str) -> Mistake:
+    """A call of an agent from outside."""
+    call = f"async with App([A], store='sqlite://:memory:') as app: await app.agent(A).{wrote}"
+    code = f"class A(Think):\n    model = 'demo'\nasync def main():\n    {call}"
+    return Mistake(f"await app.agent(A).{wrote}", told, code)
+
+
 TURN = textwrap.dedent("""
     async def main():
         async with App([A], store="sqlite://:memory:") as app:
@@ -124,6 +131,10 @@ IN_THE_CLASS = [
         "@hook stands above a method without saying when it is called. Write "
         '`@hook("before_turn")`.',
     ),
+    body(
+        "@hook()\n    def f(self, ctx): ...",
+        '@hook is not told its event. Write `@hook("before_turn")`.',
+    ),
     Mistake(
         "class A(Think, name=3)",
         "3 cannot be the name of A: use lower-case letters, digits and dashes, for example "
@@ -164,6 +175,16 @@ IN_A_TOOL = [
         '@rpc("find") def search(self): ...',
         "@rpc('find') is a text. Write @rpc(name='find').",
         "class A(Think):\n    @rpc('find')\n    def search(self): ...",
+    ),
+    Mistake(
+        "@rpc(streming=True) def search(self): ...",
+        "@rpc has no 'streming'. Did you mean 'streaming'?",
+        "class A(Think):\n    @rpc(streming=True)\n    def search(self): ...",
+    ),
+    Mistake(
+        "@rpc(readonly=True) def search(self): ...",
+        "@rpc has no 'readonly'. Did you mean 'read_only'?",
+        "class A(Think):\n    @rpc(readonly=True)\n    def search(self): ...",
     ),
     body(
         "@tool\n    def search(words: str): ...",
@@ -265,6 +286,34 @@ IN_A_CALL = [
         'await app.agent(A).rnu("hi")',
         "A has no method 'rnu'. Did you mean 'run'?",
         "class A(Think): ...\nApp([A]).agent(A).rnu('hi')",
+    ),
+    awake('run("hi", max_step=3)', "run() has no 'max_step'. Did you mean 'max_steps'?"),
+    awake('jobs.enqueue("send", dely=5)', "jobs.enqueue() has no 'dely'. Did you mean 'delay'?"),
+    awake(
+        'jobs.enqeue("send")',
+        "A has no public method 'jobs.enqeue'. Did you mean 'jobs.enqueue'?",
+    ),
+    Mistake(
+        'app.events.subscribe(print, agnet="a/x")',
+        "subscribe() has no 'agnet'. Did you mean 'agent'?",
+        "class A(Think): ...\nApp([A]).events.subscribe(print, agnet='a/x')",
+    ),
+    Mistake(
+        'agent.add_hook("before_turn", "x")',
+        "add_hook('before_turn', 'x'): give a function to call.",
+        "create_agent(model='demo').add_hook('before_turn', 'x')",
+    ),
+    Mistake(
+        'agent.add_hook(print, "before_turn")',
+        "add_hook(print, ...) does not begin with the name of an event. Write "
+        "`add_hook('before_turn', print)`.",
+        "create_agent(model='demo').add_hook(print, 'before_turn')",
+    ),
+    Mistake(
+        '@agent.add_hook("before_turn") def f(ctx): ...',
+        "add_hook('before_turn') is given no function. Write `add_hook('before_turn', function)`, "
+        "or `@hook('before_turn')` above a method of the class.",
+        "agent = create_agent(model='demo')\n@agent.add_hook('before_turn')\ndef f(ctx): ...",
     ),
     Mistake(
         'await A().run("hi")',

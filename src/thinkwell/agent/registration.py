@@ -215,7 +215,7 @@ class Registration:
     def add_hook(
         self,
         event: str,
-        call: Callable[..., Any],
+        call: Callable[..., Any] | None = None,
         *,
         name: str | None = None,
         timeout: float | None = None,
@@ -226,4 +226,10 @@ class Registration:
         again. Registrations last as long as the agent is awake; put permanent ones into `on_start`
         or use `@hook`.
         """
+        if call is None:
+            # Without the default, Python would speak of a missing `call` to who writes a decorator.
+            raise TypeError(
+                f"add_hook({event!r}) is given no function. Write `add_hook({event!r}, function)`, "
+                f"or `@hook({event!r})` above a method of the class."
+            )
         return tracked(self._registry.add(event, call, name=name, timeout=timeout))

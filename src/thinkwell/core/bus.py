@@ -17,6 +17,7 @@ from thinkwell.core.bus_event import BusEvent
 from thinkwell.core.event_filter import Filter, filter_of
 from thinkwell.core.events import Event
 from thinkwell.core.signal import Disposer
+from thinkwell.core.spelling import spelled
 
 log = logging.getLogger("thinkwell.events")
 
@@ -42,6 +43,7 @@ class EventBus:
     def subscribe(
         self, subscriber: Callable[[One], object], kind: type[One], /, *, agent: str | None = None
     ) -> Disposer: ...
+    @spelled("subscribe()")
     def subscribe(
         self,
         subscriber: Callable[[Any], object],

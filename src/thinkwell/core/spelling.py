@@ -39,20 +39,23 @@ def unknown_names(what: str, given: Iterable[str], known: Collection[str]) -> st
     return None
 
 
-def spelled(title: str) -> Callable[[F], F]:
+def spelled(title: str, *, example: str = "") -> Callable[[F], F]:
     """Let a function say which keyword was meant when it is given one it does not know.
 
-    `title` is how it is called: `App()`. Newer Pythons do so by themselves.
+    `title` is how it is called: `App()`. Newer Pythons do so by themselves. With an `example`, it
+    also says what to write when it is given nothing.
     """
 
     def spell(function: F) -> F:
         parameters = inspect.signature(function).parameters.values()
-        known = [p.name for p in parameters if p.name != "self" and p.kind is not p.POSITIONAL_ONLY]
+        known = named_parameters(function)
         named = all(p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD) for p in parameters)
         open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
 
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
+            if example and not args and known[0] not in keywords:
+                raise TypeError(f"{title} is not told its {known[0]}. {example}")
             if args and named:
                 raise TypeError(
                     f"{title} takes named arguments. Write `{known[0]}={args[0]!r:.50}`."
@@ -65,6 +68,26 @@ def spelled(title: str) -> Callable[[F], F]:
         return cast("F", call)
 
     return spell
+
+
+def named_parameters(function: Callable[..., Any]) -> list[str]:
+    """What can be given to a function by name."""
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind in kinds and p.name != "self"]
+
+
+def misspelt_keyword(
+    title: str, function: Callable[..., Any], keywords: Iterable[str]
+) -> str | None:
+    """Which keyword was meant, after Python refused a call; None if it was refused for another
+    reason, or the keyword is like none.
+    """
+    known = named_parameters(function)
+    for name in keywords:
+        if name not in known and (near := did_you_mean(name, known)):
+            return f"{title} has no {name!r}.{near}"
+    return None
 
 
 def _wrong(name: str, other: str) -> int | None:

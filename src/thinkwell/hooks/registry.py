@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final, Literal, TypeVar, cast
 
 from thinkwell.core.signal import Disposer
-from thinkwell.core.spelling import did_you_mean
+from thinkwell.core.spelling import did_you_mean, spelled
 from thinkwell.hooks.arity import ERROR_HOOKS, takes_event
 
 OBSERVERS: Final = (
@@ -123,6 +123,7 @@ class HookRegistry:
 
         Each call registers anew; the disposer removes only its own and may be called again.
         """
+        _check_order(event, call)
         event = canonical_event(event)
         if not takes_event(call, event):
             what = getattr(call, "__qualname__", repr(call))
@@ -143,6 +144,19 @@ class HookRegistry:
         return dispose
 
 
+def _check_order(event: object, call: object) -> None:
+    """Refuse an event that is no text and a hook that is no function, before either is used."""
+    if not isinstance(event, str):
+        what = getattr(event, "__qualname__", None) or repr(event)
+        first = repr(call) if isinstance(call, str) else '"before_turn"'
+        raise TypeError(
+            f"add_hook({what}, ...) does not begin with the name of an event. Write "
+            f"`add_hook({first}, {what if callable(event) else 'function'})`."
+        )
+    if not callable(call):
+        raise TypeError(f"add_hook({event!r}, {call!r:.50}): give a function to call.")
+
+
 def canonical_event(name: str) -> str:
     """The event a name or alias stands for. Raises `ValueError` for any other."""
     event = ALIASES.get(name, name)
@@ -155,6 +169,7 @@ def canonical_event(name: str) -> str:
     return event
 
 
+@spelled("@hook", example='Write `@hook("before_turn")`.')
 def hook(event: str, *, timeout: float | None = None) -> Callable[[F], F]:
     """Register a method of an agent class for an event, beside the method of the event's own name.
 

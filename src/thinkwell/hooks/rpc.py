@@ -14,6 +14,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.authority import Action
+from thinkwell.core.spelling import spelled
 from thinkwell.wire import encode
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,7 +32,7 @@ class RpcMark(msgspec.Struct, frozen=True):
 
 
 @overload
-def rpc(method: F) -> F: ...
+def rpc(method: F, /) -> F: ...
 @overload
 def rpc(
     *,
@@ -40,8 +41,10 @@ def rpc(
     read_only: bool = False,
     action: Action = "call",
 ) -> Callable[[F], F]: ...
+@spelled("@rpc")
 def rpc(
     method: F | None = None,
+    /,
     *,
     name: str | None = None,
     streaming: bool = False,

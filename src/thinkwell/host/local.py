@@ -13,6 +13,7 @@ import msgspec
 from thinkwell.agent.agent import Agent
 from thinkwell.agent.wiring import Activation
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.spelling import did_you_mean, misspelt_keyword
 from thinkwell.host.client import AgentAddress, ConversationEntry, EdgeConnection
 from thinkwell.live.watchers import Sink
 from thinkwell.messages.message import text_of
@@ -98,7 +99,7 @@ class LocalHostClient:
     ) -> Any:
         """See `HostClient`."""
         with (await self._agent(address)).in_use() as agent:
-            result = _method(agent, method)(*args, **kwargs)
+            result = _called(agent, method, args, kwargs)
             if not inspect.isawaitable(result):
                 raise ConfigurationError(
                     f"{method} is not async; only async methods can be called."
@@ -110,9 +111,21 @@ class LocalHostClient:
     ) -> AsyncGenerator[Any]:
         """See `HostClient`."""
         with (await self._agent(address)).in_use() as agent:
-            async with aclosing(_method(agent, method)(*args, **kwargs)) as items:
+            async with aclosing(_called(agent, method, args, kwargs)) as items:
                 async for item in items:
                     yield item
+
+
+def _called(agent: Agent, path: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """What a method gives. An async one only takes its arguments here: its code runs later."""
+    method = _method(agent, path)
+    try:
+        return method(*args, **kwargs)
+    except TypeError:
+        wrong = misspelt_keyword(f"{path}()", method, kwargs)
+        if wrong is None:
+            raise
+        raise TypeError(wrong) from None
 
 
 def _method(agent: Agent, path: str) -> Callable[..., Any]:
@@ -121,7 +134,11 @@ def _method(agent: Agent, path: str) -> Callable[..., Any]:
     owner = getattr(agent, namespace, None) if namespace else agent
     function = getattr(owner, method, None)
     if namespace.startswith("_") or method.startswith("_") or not callable(function):
-        raise ConfigurationError(f"{type(agent).__name__} has no public method {path!r}.")
+        # A namespace is known by its agent only: the stub outside could not say which it has.
+        known = [name for name in dir(owner) if not name.startswith("_")]
+        prefix = f"{namespace}." if namespace else ""
+        near = did_you_mean(path, [f"{prefix}{name}" for name in known])
+        raise ConfigurationError(f"{type(agent).__name__} has no public method {path!r}.{near}")
     return function
 
 
