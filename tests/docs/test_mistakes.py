@@ -48,6 +48,16 @@ def awake(wrote: str, told: str) -> Mistake:
     return Mistake(f"await app.agent(A).{wrote}", told, code)
 
 
+def served(wrote: str, told: str) -> Mistake:
+    """The same, but it only shows when an app with the class starts: before it listens."""
+    made = body(wrote, told)
+    return made._replace(code=f"{made.code}\n{SERVED}")
+
+
+SERVED = textwrap.dedent("""
+    async def main():
+        async with App([A], store="sqlite://:memory:"): ...
+""")
 TURN = textwrap.dedent("""
     async def main():
         async with App([A], store="sqlite://:memory:") as app:
@@ -170,6 +180,35 @@ IN_A_TOOL = [
         '@tool(desciption="Finds pages.") def search(self): ...',
         "@tool has no 'desciption'. Did you mean 'description'?",
         "class A(Think):\n    @tool(desciption='Finds pages.')\n    def search(self): ...",
+    ),
+    *[
+        Mistake(
+            f"@tool({option}) def pay(self): ...",
+            f"Tool 'A.pay' has {option}. {wants}",
+            f"class A(Think):\n    @tool({option})\n    def pay(self): ...",
+        )
+        for option, wants in {
+            "effect='read'": "Use one of pure, idempotent, once.",
+            "timeout='5'": "Give seconds above 0, or None.",
+            "needs_approval='no'": "Give True, False, or a function of the input and the context.",
+        }.items()
+    ],
+    Mistake(
+        "@tool def search(self, *words: str): ...",
+        "Tool 'A.search' has the parameter `*words: str`. Models send named arguments: write "
+        "`words: ...` as an ordinary parameter instead.",
+        "class A(Think):\n    @tool\n    def search(self, *words: str): 'Finds pages.'",
+    ),
+    served(
+        '@tool\n    def search(self, words: "Words"): ...',
+        "Tool 'A.search' has the parameter `words: Words`, and name 'Words' is not defined. "
+        "Define the type, or import it at module level, outside `if TYPE_CHECKING`.",
+    ),
+    served(
+        "@tool\n    def search(self, words: App): ...",
+        "Tool 'A.search' has the parameter 'words' of the type thinkwell.server.app.App, which a "
+        "model cannot send. Give a type that JSON can hold: str, int, list[str], a dataclass, a "
+        "TypedDict or a pydantic model.",
     ),
     Mistake(
         '@rpc("find") def search(self): ...',
@@ -483,6 +522,26 @@ def test_a_hook_may_be_written_in_any_shape_that_can_be_called():
         "    @hook('on_chunk')\n"
         "    def more(self, ctx, tag='x'): ..."
     )
+
+
+def test_a_tool_may_name_a_type_that_stands_further_down():
+    run(
+        "class A(Think):\n"
+        "    @tool\n"
+        "    def search(self, words: 'Words'): 'Finds pages.'\n"
+        f"Words = list[str]\n{SERVED}"
+    )
+
+
+def test_the_tools_of_a_feature_are_read_before_an_app_listens():
+    with pytest.raises(Exception, match=re.escape("Tool 'Notes.note' has the parameter `x: Nope`")):
+        run(
+            "class Notes(Feature):\n"
+            "    name = 'notes'\n"
+            "    @tool\n"
+            "    def note(self, x: 'Nope'): 'Notes it.'\n"
+            f"class A(Think):\n    features = [Notes()]\n{SERVED}"
+        )
 
 
 def test_a_setting_may_be_a_property():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from thinkwell.hooks.registry import ALIASES, hook_mark
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.hooks.seats import features_of
 from thinkwell.hooks.time_limits import limits_of
-from thinkwell.tools.tool import is_tool
+from thinkwell.tools.tool import is_tool, read_tools
 from thinkwell.turn.ask.policy import STRATEGIES, read_policy
 from thinkwell.wire.naming import kebab_case
 
@@ -135,6 +135,15 @@ def check_class(cls: type, own_names: Collection[str] = ()) -> None:
             f"{cls.__name__}.time_limits is {limits!r}. Give seconds by name, for example "
             '`time_limits = {"tool": 30}`.'
         )
+
+
+def check_served(cls: type, features: Iterable[object]) -> None:
+    """Refuse a class whose types are wrong, before an agent of it wakes.
+
+    When a class is made, a type that it names may still stand further down in the file.
+    """
+    for owner in (cls, *map(type, features)):
+        read_tools(owner)
 
 
 def _check_values(cls: type) -> None:

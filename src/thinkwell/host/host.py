@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, cast
 
 from thinkwell.agent.agent import Agent
+from thinkwell.agent.definition import check_served
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.wiring import Activation, Shared, wake
 from thinkwell.core.bus import EventBus
@@ -114,7 +115,7 @@ class Host:
         self._shared.features = tuple(features)
         self._shared.agents = self._stub
         for cls in self._classes.values():
-            features_of(cls, features)  # a clash is known now, not when the first agent wakes
+            check_served(cls, features_of(cls, features))  # not when the first agent wakes
         self._upkeep = Upkeep(self._shared)
         self._starts = Starts(store)
         self._drain_timeout, self._idle_timeout = drain_timeout, idle_timeout

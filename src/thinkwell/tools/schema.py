@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 from thinkwell.core.errors import ToolDefinitionError, ToolInputError
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.docstring import argument_texts
+from thinkwell.tools.tool_checks import written_as
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -46,18 +47,19 @@ def from_signature(
 ) -> SignatureSchema:
     """Read `function`. `skip_first` leaves out the `self` of a method that is not bound yet."""
     parameters = list(inspect.signature(function).parameters.values())[1 if skip_first else 0 :]
-    hints = _hints(function, tool_name, [p.name for p in parameters])
+    title = written_as(function, tool_name)
+    hints = _hints(function, title, parameters)
     context_parameter: str | None = None
     fields: dict[str, Any] = {}
     texts = argument_texts(function)
     for parameter in parameters:
-        _check_kind(parameter, tool_name)
+        _check_kind(parameter, title)
         annotation = hints.get(parameter.name, Any)
         if annotation is ToolContext:
             context_parameter = parameter.name
         else:
             fields[f"field_{len(fields)}"] = _field(parameter, annotation, texts)
-    model = _build_model(tool_name, fields)
+    model = _build_model(tool_name, fields, title)
     names = {key: str(info.alias) for key, info in model.model_fields.items()}
 
     def validate(value: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +72,16 @@ def from_signature(
         # Only what was given: a default that is made anew at each call stays the function's own.
         return {names[key]: getattr(checked, key) for key in checked.model_fields_set}
 
-    return SignatureSchema(_json_schema(model, tool_name), validate, context_parameter)
+    return SignatureSchema(_json_schema(model, fields, title), validate, context_parameter)
+
+
+def check_parameters(function: Callable[..., Any], tool_name: str) -> None:
+    """Refuse parameters that no model could fill, as soon as the tool is written."""
+    parameters = list(inspect.signature(function).parameters.values())
+    if parameters and parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY:
+        del parameters[0]  # it may be `self`, which the model does not send
+    for parameter in parameters:
+        _check_kind(parameter, written_as(function, tool_name))
 
 
 def root_only(schema: Mapping[str, Any], tool_name: str) -> dict[str, Any]:
@@ -153,15 +164,22 @@ def plain_schema_generator() -> type[GenerateJsonSchema]:
 
 
 def _hints(
-    function: Callable[..., Any], tool_name: str, parameter_names: list[str]
+    function: Callable[..., Any], title: str, parameters: list[inspect.Parameter]
 ) -> dict[str, Any]:
-    try:
-        return parameter_hints(function, parameter_names)
-    except NameError as error:
-        raise ToolDefinitionError(
-            f"An annotation of tool {tool_name!r} cannot be resolved: {error}. "
-            "Import the type at module level, outside `if TYPE_CHECKING`."
-        ) from error
+    hints: dict[str, Any] = {}
+    for parameter in parameters:  # one by one, so that an error can name the one that is wrong
+        try:
+            hints |= parameter_hints(function, [parameter.name])
+        except NameError as error:
+            raise ToolDefinitionError(
+                f"Tool {title!r} has the parameter `{_shown(parameter)}`, and {error}. Define the "
+                "type, or import it at module level, outside `if TYPE_CHECKING`."
+            ) from None
+        except (SyntaxError, TypeError) as error:  # a text that is no type
+            raise ToolDefinitionError(
+                f"Tool {title!r} has the parameter `{_shown(parameter)}`, which is no type: {error}"
+            ) from None
+    return hints
 
 
 def parameter_hints(function: Callable[..., Any], parameter_names: Iterable[str]) -> dict[str, Any]:
@@ -178,13 +196,21 @@ def parameter_hints(function: Callable[..., Any], parameter_names: Iterable[str]
     return get_type_hints(carrier, globalns=names, include_extras=True)
 
 
-def _check_kind(parameter: inspect.Parameter, tool_name: str) -> None:
+def _check_kind(parameter: inspect.Parameter, title: str) -> None:
     if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
         return
     raise ToolDefinitionError(
-        f"Tool {tool_name!r} has the parameter `{parameter}`. Models send named arguments: "
+        f"Tool {title!r} has the parameter `{_shown(parameter)}`. Models send named arguments: "
         f"write `{parameter.name}: ...` as an ordinary parameter instead."
     )
+
+
+def _shown(parameter: inspect.Parameter) -> str:
+    """A parameter as it was written: annotations that wait are texts, which Python quotes."""
+    annotation = parameter.annotation
+    if not isinstance(annotation, str):
+        return str(parameter)
+    return str(parameter).replace(repr(annotation), annotation.strip("\"'"), 1)
 
 
 def _field(parameter: inspect.Parameter, annotation: Any, texts: Mapping[str, str]) -> Any:
@@ -200,7 +226,7 @@ def _field(parameter: inspect.Parameter, annotation: Any, texts: Mapping[str, st
     return annotation, Field(**options)
 
 
-def _build_model(tool_name: str, fields: dict[str, Any]) -> type[BaseModel]:
+def _build_model(tool_name: str, fields: dict[str, Any], title: str) -> type[BaseModel]:
     from pydantic import ConfigDict, create_model
     from pydantic.errors import PydanticUserError
 
@@ -208,21 +234,43 @@ def _build_model(tool_name: str, fields: dict[str, Any]) -> type[BaseModel]:
         # A misspelt argument is an error the model can read, not a default it never notices.
         return create_model(tool_name, __config__=ConfigDict(extra="forbid"), **fields)
     except PydanticUserError as error:
-        raise ToolDefinitionError(
-            f"The signature of tool {tool_name!r} cannot be offered to a model: {error.message}"
-        ) from error
+        raise _no_schema(fields, title, error) from None
 
 
-def _json_schema(model: type[BaseModel], tool_name: str) -> dict[str, Any]:
+def _json_schema(model: type[BaseModel], fields: dict[str, Any], title: str) -> dict[str, Any]:
     from pydantic.errors import PydanticUserError
 
     try:
         schema = model.model_json_schema(by_alias=True, schema_generator=plain_schema_generator())
     except PydanticUserError as error:
-        raise ToolDefinitionError(
-            f"The signature of tool {tool_name!r} has no JSON schema: {error.message}"
-        ) from error
-    return root_only(schema, tool_name)
+        raise _no_schema(fields, title, error) from None
+    return root_only(schema, title)
+
+
+def _no_schema(fields: dict[str, Any], title: str, error: Any) -> ToolDefinitionError:
+    """The error for a type that a model cannot be told; pydantic does not say whose it is."""
+    for annotation, field in fields.values():
+        if not _has_schema(annotation):
+            return ToolDefinitionError(
+                f"Tool {title!r} has the parameter {field.alias!r} of the type "
+                f"{inspect.formatannotation(annotation)}, which a model cannot send. Give a type "
+                "that JSON can hold: str, int, list[str], a dataclass, a TypedDict or a pydantic "
+                "model."
+            )
+    return ToolDefinitionError(
+        f"The signature of tool {title!r} cannot be offered to a model: {error.message}"
+    )
+
+
+def _has_schema(annotation: Any) -> bool:
+    from pydantic import TypeAdapter
+    from pydantic.errors import PydanticUserError
+
+    try:
+        TypeAdapter(annotation).json_schema()
+    except PydanticUserError:
+        return False
+    return True
 
 
 def _explain_one(kind: str, location: tuple[int | str, ...], message: str, noun: str) -> str:

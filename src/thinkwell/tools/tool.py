@@ -14,7 +14,6 @@ raise; the text of the error goes to the model.
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -36,12 +35,13 @@ from thinkwell.tools.reconcile import Reconcile
 from thinkwell.tools.schema import (
     SignatureSchema,
     Validator,
+    check_parameters,
     check_shape,
     from_signature,
     root_only,
     shallow_validator,
 )
-from thinkwell.tools.tool_checks import check_options, warn_incomplete
+from thinkwell.tools.tool_checks import check_name, check_options, warn_incomplete, written_as
 
 Effect = Literal["pure", "idempotent", "once"]
 Execute: TypeAlias = "Callable[[Any, ToolContext], Any]"
@@ -49,8 +49,6 @@ NeedsApproval: TypeAlias = "bool | Callable[[Any, ToolContext], bool | Awaitable
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
-_EFFECTS = ("pure", "idempotent", "once")
-_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _MARK = "__thinkwell_tool__"
 
 
@@ -100,19 +98,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         """Refuse what no model could be offered."""
-        if not _NAME.fullmatch(self.name):
-            raise ToolDefinitionError(
-                f"{self.name!r} is no tool name. Use letters, digits, '_' and '-', "
-                'for example @tool(name="get_weather").'
-            )
-        if self.effect not in _EFFECTS:
-            raise ToolDefinitionError(
-                f"Tool {self.name!r} has effect={self.effect!r}. Use one of {', '.join(_EFFECTS)}."
-            )
-        if self.timeout is not None and self.timeout <= 0:
-            raise ToolDefinitionError(
-                f"Tool {self.name!r} has timeout={self.timeout}. Give seconds above 0, or None."
-            )
+        check_name(self.name)
         check_switch(self.enabled, f"Tool {self.name!r}")
         check_options(self.name, self, has_handler=self.execute is not None)
 
@@ -215,13 +201,8 @@ def bind_tools(agent: object) -> dict[str, Tool]:
     """
     tools: dict[str, Tool] = {}
     owners: dict[str, str] = {}
-    for attribute, member in _nearest_members(type(agent)).items():
-        function = getattr(member, "__func__", member)  # a static or class method hides it
-        mark = _mark_of(function)
-        if mark is None:
-            continue
-        call = getattr(agent, attribute)
-        made = _make(function, mark, call=call, skip_first=not isinstance(member, staticmethod))
+    for attribute, (function, mark, schema) in read_tools(type(agent)).items():
+        made = _make(function, mark, schema, call=getattr(agent, attribute))
         if made.name in tools:
             raise ToolDefinitionError(
                 f"{owners[made.name]} and {attribute} of {type(agent).__name__} are both tools "
@@ -230,6 +211,21 @@ def bind_tools(agent: object) -> dict[str, Tool]:
         tools[made.name] = made
         owners[made.name] = attribute
     return tools
+
+
+def read_tools(owner: type) -> dict[str, tuple[Callable[..., Any], _Mark, SignatureSchema]]:
+    """The decorated methods of a class by their names there, with what their signatures say.
+
+    Raises `ToolDefinitionError` for a signature that no model could be told.
+    """
+    found: dict[str, tuple[Callable[..., Any], _Mark, SignatureSchema]] = {}
+    for attribute, member in _nearest_members(owner).items():
+        function = getattr(member, "__func__", member)  # a static or class method hides it
+        mark = _mark_of(function)
+        if mark is not None:
+            schema = _read(function, mark, skip_first=not isinstance(member, staticmethod))
+            found[attribute] = (function, mark, schema)
+    return found
 
 
 def as_tool(value: Tool | Callable[..., Any] | Any, name: str | None = None) -> Tool:
@@ -250,7 +246,8 @@ def as_tool(value: Tool | Callable[..., Any] | Any, name: str | None = None) -> 
     if mark is None:
         warn_incomplete(function, name or function.__name__, described=bool(summary(function)))
         mark = _Mark(name=name)  # its own name may be none for a model: a lambda has none
-    return _renamed(_make(function, mark, call=value, skip_first=inspect.ismethod(value)), name)
+    schema = _read(function, mark, skip_first=inspect.ismethod(value))
+    return _renamed(_make(function, mark, schema, call=value), name)
 
 
 def from_json_schema(
@@ -327,7 +324,10 @@ def _mark(function: Callable[..., Any], mark: _Mark) -> Callable[..., Any]:
             f"`async def {function.__name__}(...)` with `yield`."
         )
     name = mark.name or function.__name__
-    check_options(name, mark, has_handler=True)
+    check_name(name)
+    check_options(written_as(function, name), mark, has_handler=True)
+    check_switch(mark.enabled, f"Tool {written_as(function, name)!r}")
+    check_parameters(function, name)
     warn_incomplete(function, name, described=bool(mark.description or summary(function)))
     setattr(function, _MARK, mark)
     return function
@@ -345,18 +345,22 @@ def _nearest_members(owner: type) -> dict[str, Any]:
     return members
 
 
-def _make(
-    function: Callable[..., Any], mark: _Mark, *, call: Callable[..., Any], skip_first: bool
-) -> Tool:
-    name = mark.name or function.__name__
+def _read(function: Callable[..., Any], mark: _Mark, *, skip_first: bool) -> SignatureSchema:
     if mark.schema is None:
+        name = mark.name or function.__name__
         mark.schema = from_signature(function, name, skip_first=skip_first)
+    return mark.schema
+
+
+def _make(
+    function: Callable[..., Any], mark: _Mark, schema: SignatureSchema, *, call: Callable[..., Any]
+) -> Tool:
     return Tool(
-        name=name,
+        name=mark.name or function.__name__,
         description=mark.description if mark.description is not None else summary(function),
-        input_schema=mark.schema.input_schema,
-        execute=FunctionCall(call, mark.schema.context_parameter),
-        validate=mark.schema.validate,
+        input_schema=schema.input_schema,
+        execute=FunctionCall(call, schema.context_parameter),
+        validate=schema.validate,
         effect=mark.effect,
         timeout=mark.timeout,
         blocking=_is_blocking(function, inline=mark.inline),

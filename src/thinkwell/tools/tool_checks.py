@@ -7,18 +7,69 @@ model knows too little about, there is one warning, with its place.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, cast
 from warnings import warn_explicit
 
 from thinkwell.core.errors import ToolDefinitionError
+from thinkwell.core.spelling import did_you_mean
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_EFFECTS: Final = ("pure", "idempotent", "once")
+
+
+def _is_time(value: Any) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None or (number and value > 0)
+
+
+def _is_function(value: Any) -> bool:
+    return value is None or callable(value)
+
+
+_WANTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "effect": (lambda value: value in _EFFECTS, f"Use one of {', '.join(_EFFECTS)}."),
+    "timeout": (_is_time, "Give seconds above 0, or None."),
+    "needs_approval": (
+        lambda value: isinstance(value, bool) or callable(value),
+        "Give True, False, or a function of the input and the context.",
+    ),
+    "to_model_output": (_is_function, "Give a function of the output."),
+    "enabled": (_is_function, "Give a function without arguments."),
+    "description": (lambda value: isinstance(value, str | None), "Give a text."),
+    "title": (lambda value: isinstance(value, str | None), "Give a text."),
+    "metadata": (lambda value: isinstance(value, Mapping | None), "Give values by name."),
+}
+"""What options must be, and what to write instead."""
+
+
+def check_name(name: Any) -> None:
+    """Refuse a name that models cannot call."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ToolDefinitionError(
+            f"{name!r} is no tool name. Use letters, digits, '_' and '-', "
+            'for example @tool(name="get_weather").'
+        )
+
+
+def written_as(function: Callable[..., Any], name: str) -> str:
+    """A tool as it is found in the program: with its class, if it is a method."""
+    owner = function.__qualname__.rpartition("<locals>.")[2].rpartition(".")[0]
+    return f"{owner}.{name}" if owner else name
 
 
 def check_options(name: str, options: Any, *, has_handler: bool) -> None:
     """Look at the options of a `Tool`, or of what `@tool` leaves on a function.
 
-    Refuse `approvers` that nobody would be asked, and a `reconcile` that is never called.
+    Refuse values of another kind, which would fail in a turn; `approvers` that nobody would be
+    asked, and a `reconcile` that is never called.
     """
+    for option, (fits, wants) in _WANTED.items():
+        value = getattr(options, option)
+        if not fits(value):
+            near = did_you_mean(value, _EFFECTS) if option == "effect" else ""
+            raise ToolDefinitionError(f"Tool {name!r} has {option}={value!r:.100}. {wants}{near}")
     if options.approvers is not None:
         _check_approvers(name, options.approvers)
         if has_handler and options.needs_approval is False:
