@@ -25,6 +25,7 @@ from thinkwell.cli.conversation import CallError, Dial, TerminalChat
 from thinkwell.cli.keyboard import Keyboard, PipeKeyboard, TerminalKeyboard
 from thinkwell.cli.links import LinkError, first_agent, local_link, socket_link
 from thinkwell.cli.loop_thread import LoopThread, result_of
+from thinkwell.cli.mistakes import running
 from thinkwell.cli.screen import PlainScreen, Screen
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.host.client import AgentAddress
@@ -54,11 +55,12 @@ def chat_in_terminal(target: Target) -> int:
     stack = AsyncExitStack()
     with LoopThread() as loop:
         try:
-            dial, name = loop.run(_prepare(target, stack))
-            screen = _screen() if interactive else PlainScreen()
-            keyboard = TerminalKeyboard() if interactive else PipeKeyboard()
-            talk = TerminalTalk(TerminalChat(dial, screen, name=name), screen, keyboard, loop)
-            return talk.run(greet=interactive)
+            with running(target.path):
+                dial, name = loop.run(_prepare(target, stack))
+                screen = _screen() if interactive else PlainScreen()
+                keyboard = TerminalKeyboard() if interactive else PipeKeyboard()
+                talk = TerminalTalk(TerminalChat(dial, screen, name=name), screen, keyboard, loop)
+                return talk.run(greet=interactive)
         except (ThinkwellError, OSError) as error:
             raise click.ClickException(str(error)) from error
         except KeyboardInterrupt:

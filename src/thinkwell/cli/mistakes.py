@@ -22,6 +22,7 @@ import click
 import thinkwell
 from thinkwell.agent.think import Think
 from thinkwell.core.errors import ConfigurationError, ThinkwellError
+from thinkwell.core.user_code import raised_in
 from thinkwell.models.fallback import close_model
 from thinkwell.models.resolve import resolve_model
 
@@ -40,7 +41,21 @@ def loading(what: object) -> Generator[None]:
         raise click.ClickException(explain(error, what)) from None
 
 
-def explain(error: Exception, what: object) -> str:
+@contextmanager
+def running(what: object) -> Generator[None]:
+    """Around agents of the user that run here. What none of their lines raised stays as it is."""
+    try:
+        yield
+    except (click.ClickException, ThinkwellError):
+        raise
+    except Exception as error:
+        if not any(_is_users(_file(frame)) for frame, _ in traceback.walk_tb(error.__traceback__)):
+            raise
+        failed = f"failed in {raised_in(error) or 'its code'}"
+        raise click.ClickException(explain(error, what, failed)) from None
+
+
+def explain(error: Exception, what: object, failed: str = "cannot be loaded") -> str:
     """An error of the user's program, as it is read in a terminal."""
     frames = list(traceback.walk_tb(error.__traceback__))
     own = [(_file(frame), line) for frame, line in frames if _is_users(_file(frame))]
@@ -52,7 +67,7 @@ def explain(error: Exception, what: object) -> str:
         file, line = own[-1]
         return f"{_short(file)}:{line}: {error}"
     trace = "".join(traceback.format_exception(type(error), error, _from_user(error))).rstrip("\n")
-    return f"{what} cannot be loaded.\n{trace}"
+    return f"{what} {failed}.\n{trace}"
 
 
 async def model_problems(agents: Iterable[type]) -> dict[str, str]:

@@ -33,6 +33,7 @@ from thinkwell.server.edge import MAX_FRAME_BYTES
 from thinkwell.server.guard import LOCAL_HOSTS
 from thinkwell.server.socket_choice import websocket_class
 
+LAST_PORT = 65_535
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})
 
 
@@ -52,6 +53,11 @@ class Listening(msgspec.Struct, frozen=True, kw_only=True):
 
 def listen(listening: Listening) -> socket.socket:
     """A socket on that address. Raises `click.ClickException` if it cannot be had."""
+    if not 0 <= listening.port <= LAST_PORT:
+        raise click.ClickException(
+            f"There is no port {listening.port}: ports go from 1 to {LAST_PORT}, and --port 0 "
+            "takes a free one."
+        )
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     try:
         return socket.create_server(

@@ -258,16 +258,22 @@ class TaskOwner:
         self.closed = False
 
     def spawn(
-        self, work: Coroutine[Any, Any, T], *, name: str, context: Context | None = None
+        self,
+        work: Coroutine[Any, Any, T],
+        *,
+        name: str,
+        context: Context | None = None,
+        awaited: bool = False,
     ) -> asyncio.Task[T]:
         """Run `work` in the background until it ends or the owner closes.
 
-        `context` is what its context variables say; by default what they say here.
+        `context` is what its context variables say; by default what they say here. `awaited`:
+        whoever waits for it hears that it failed, so it is not logged here.
         """
         loop = asyncio.get_running_loop()
         task = loop.create_task(work, name=f"{self._name}:{name}", context=context)
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(self._forget if awaited else self._finished)
         return task
 
     @property
@@ -313,11 +319,19 @@ class TaskOwner:
             if not task.done():
                 _leave(task)
 
-    def _finished(self, task: asyncio.Task[Any]) -> None:
+    def _forget(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         self._left.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("background task failed", exc_info=error, extra={"action": task.get_name()})
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._forget(task)
+        report_failure(task)
+
+
+def report_failure(task: asyncio.Task[Any]) -> None:
+    """Log how a task failed that nobody waits for; a callback of tasks."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("background task failed", exc_info=error, extra={"action": task.get_name()})
 
 
 Pieces: TypeAlias = Generator[None, None, T]

@@ -27,7 +27,7 @@ from thinkwell.core.errors import (
 )
 from thinkwell.core.events import AgentDamaged, AgentParked, ToolQueued
 from thinkwell.core.limits import Limits
-from thinkwell.core.tasks import TaskOwner
+from thinkwell.core.tasks import TaskOwner, report_failure
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import features_of
@@ -269,7 +269,15 @@ class Host:
             raise HostClosedError(
                 "The app is not running. Use `async with app:` or serve it before calling agents."
             )
-        return await asyncio.shield(self._activate(address, create=create))
+        return await self._woken(self._activate(address, create=create))
+
+    async def _woken(self, waking: asyncio.Task[Activation]) -> Activation:
+        """Whoever waits hears how a start failed, and says so; it is logged if they have left."""
+        try:
+            return await asyncio.shield(waking)
+        except asyncio.CancelledError:
+            waking.add_done_callback(report_failure)
+            raise
 
     async def _wake_until_awake(self, address: AgentAddress) -> None:
         """An agent with unfinished work whose start fails is tried again: its turns must end."""
@@ -278,7 +286,7 @@ class Host:
             try:
                 if not await self._is_there(address):
                     return  # it was deleted instead
-                await asyncio.shield(self._activate(address, create=False))
+                await self._woken(self._activate(address, create=False))
                 return
             except Exception as error:
                 log.exception("an agent could not be woken", extra={"agent": address.id})
@@ -336,7 +344,8 @@ class Host:
         if task is None or (task.done() and not _is_awake(task)):
             self._check_served(address)
             self._starts.check(address.id)
-            task = self._tasks.spawn(self._wake(address, create=create), name=address.id)
+            waking = self._wake(address, create=create)
+            task = self._tasks.spawn(waking, name=address.id, awaited=True)
             self._awake[address.id] = task
         return task
 

@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from tests.turns.support import loosely
 from thinkwell import Think
 from thinkwell.host.client import AgentAddress
@@ -54,3 +56,37 @@ async def test_p1_a_start_that_fails_is_tried_again_until_the_waiting_turn_is_an
     assert (await loosely(activation.agent).get_turn(submitted.request_id)).status == "completed"
     assert waits == [1.0, 2.0]
     await second.stop()
+
+
+class Late(Think):
+    """Its start fails when the test says so."""
+
+    begun: ClassVar[asyncio.Event]
+    gate: ClassVar[asyncio.Event]
+
+    async def on_start(self) -> None:
+        self.begun.set()
+        await self.gate.wait()
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_start_that_fails_is_logged_only_if_nobody_waits_for_it_any_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, waits: bool
+):
+    Late.begun, Late.gate = asyncio.Event(), asyncio.Event()
+    host = Host([Late], SqliteStore(tmp_path / "x.db"))
+    await host.start()
+    caller = asyncio.ensure_future(host.agent(AgentAddress("late", "x")))
+    await Late.begun.wait()
+    if not waits:
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+    Late.gate.set()
+    with pytest.raises(RuntimeError, match="no"):  # the same start, so it has ended then
+        await (caller if waits else host.agent(AgentAddress("late", "x")))
+    await host.stop()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == (
+        [] if waits else ["background task failed"]
+    )
