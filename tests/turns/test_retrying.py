@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.turns.support import Stage, running
+from tests.turns.support import Stage, running, untyped
 from thinkwell import Think
-from thinkwell.core.errors import TurnError
+from thinkwell.core.errors import CallerLostError, TurnError
 from thinkwell.host.client import AgentAddress
 from thinkwell.messages.message import text_of
-from thinkwell.testing import Gate, error, pause
+from thinkwell.testing import Gate, call, error, pause
+from thinkwell.tools.output import FINAL_ANSWER
 
 BAD = [error(ValueError("no"))]
 
@@ -79,3 +80,24 @@ async def test_what_was_cleared_away_or_went_well_is_refused():
             await retry(stage, failed.request_id)
         with pytest.raises(TurnError, match="has no turn"):
             await retry(stage, "unknown")
+
+
+async def test_what_run_was_given_holds_for_the_new_turn_too():
+    async with running(Think, BAD, [call(FINAL_ANSWER, {"value": 7})]) as stage:
+        failed = await stage.agent.run("how many?", output=int, max_steps=3)
+        new = await ended(stage, await retry(stage, failed.request_id))
+        record = await untyped(stage)._turns.find(new.request_id)
+        assert (record.status, record.output) == ("completed", 7)
+        assert record.chosen.max_steps == 3
+
+
+async def test_a_turn_whose_tool_died_with_its_caller_is_refused_and_stores_nothing():
+    def double(number: int) -> int:
+        """Doubles a number."""
+        return number * 2
+
+    async with running(Think, BAD, "without it") as stage:
+        failed = await stage.agent.run("hi", tools=[double])
+        with pytest.raises(CallerLostError, match="the tool 'double'"):
+            await retry(stage, failed.request_id)
+        assert await untyped(stage)._turns.find(f"{failed.request_id}:retry") is None

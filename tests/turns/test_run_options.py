@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from tests.turns.support import running, untyped
+from tests.turns.support import part_of, running, untyped
 from thinkwell import App, Output, Think, TurnConfig, TurnResult, create_agent, tool
 from thinkwell.core import json
 from thinkwell.core.errors import (
@@ -281,3 +281,34 @@ class TestWhatIsStored:
             turn = await stage.agent.get_turn(record.request_id)
             assert (turn.status, "the tool 'double'" in (turn.error or "")) == ("error", True)
             assert text_of(await stage.answer()) == "Half an answer"
+
+
+class TestGoingOn:
+    """Whoever goes on with an answer goes on as it was asked for."""
+
+    async def test_continue_last_turn_keeps_what_is_stored_of_it(self):
+        async with running(Guide, "Rome has", GIVES_ROME) as stage:
+            first = await stage.agent.run("which?", output=City, max_steps=1)
+            assert first.status == "error"  # it told, but did not give, what was asked for
+            going_on = await stage.agent.continue_last_turn()
+            assert going_on.output == City(name="Rome", people=3)
+
+    async def test_and_the_functions_as_long_as_their_process_lives(self):
+        async with running(Guide, "Half", [call("double", {"number": 2})], "4") as stage:
+            await stage.agent.run("twice 2?", tools=[double])
+            going_on = await stage.agent.continue_last_turn()
+            assert going_on.status == "completed"
+            assert part_of(await stage.answer())["output"] == 4
+
+    async def test_without_them_it_fails_and_says_what_is_lost(self, tmp_path: Path):
+        file = str(tmp_path / "a.db")
+        async with running(Guide, "Half", store=SqliteStore(file)) as stage:
+            await stage.agent.run("twice 2?", tools=[double])
+        async with running(Guide, "never asked", store=SqliteStore(file)) as stage:
+            going_on = await stage.agent.continue_last_turn()
+            assert "the tool 'double'" in (going_on.error or "")
+
+    async def test_a_question_of_its_own_is_asked_without_it(self):
+        async with running(Guide, GIVES_ROME, "Paris.") as stage:
+            await stage.agent.run("which?", output=City)
+            assert (await stage.agent.run("and now?")).output is None

@@ -149,10 +149,13 @@ class Turns:
         awaited_in = current_turn.get() if awaited else None
 
         def make(admission: Admission) -> TurnHandle:
+            record = admission.record
+            # The functions of `chat` stay with its caller, so only what a row names is looked for.
+            kept = None if record.chosen is None else self._kept_for(record)
             return TurnHandle(
-                admission.record,
+                record,
                 input_function,
-                options=options,
+                options=kept if options is None else options,
                 depth=depth,
                 # One that has started was judged before: now the path ends with its own question.
                 crossed=admission.start is None and crossed(),
@@ -517,9 +520,12 @@ class Turns:
 
     def _following(self, continuation: TurnRecord) -> TurnHandle:
         """The handle of a turn that goes on with a reply, with what holds for that."""
+        return TurnHandle(continuation, options=self._kept_for(continuation))
+
+    def _kept_for(self, record: TurnRecord) -> Options | None:
+        """What holds for the reply that a turn goes on with, if that is known here."""
         kept = self._kept
-        same = kept is not None and kept[0] == continuation.message_id
-        return TurnHandle(continuation, options=kept[1] if kept and same else None)
+        return kept[1] if kept is not None and kept[0] == record.message_id else None
 
     async def _finish(self, handle: TurnHandle, outcome: TurnOutcome) -> None:
         """After the slot: hooks, then whoever waits."""

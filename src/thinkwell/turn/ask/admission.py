@@ -148,7 +148,7 @@ async def _accept(
         continuation=request.continues is not None,
         message_id=request.continues,
         body=request.body,
-        chosen=request.chosen,
+        chosen=await _chosen(tx, parts, request),
         client_tools=await _client_tools(tx, parts, request, generation),
         idempotency_key=request.idempotency_key,
         metadata=request.metadata,
@@ -309,6 +309,14 @@ async def _supersede(
         ended = await end_turn(tx, parts, record, SUPERSEDED, waiting=True)
         messages.extend(() if ended is None else record.input)
     return tuple(messages)
+
+
+async def _chosen(tx: Transaction, parts: Parts, request: TurnRequest) -> Chosen | None:
+    """What `run` was given; whoever goes on with a reply goes on as that was asked for."""
+    if request.chosen is not None or request.continues is None:
+        return request.chosen
+    source = await answering_turn(tx, parts.owner.agent_id, request.continues)
+    return None if source is None else source.chosen
 
 
 async def _client_tools(

@@ -15,6 +15,7 @@ from thinkwell.core.ids import new_id
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import UIMessage
 from thinkwell.turn.ask.admission import TurnRequest
+from thinkwell.turn.ask.run_options import recall_options
 from thinkwell.turn.turns import Turns
 
 RETRIED = ":retry"
@@ -22,7 +23,10 @@ RETRIED = ":retry"
 
 
 async def retry_turn(turns: Turns, request_id: str) -> str:
-    """Accept the new turn; its id. Raises `TurnError` if there is nothing to repeat."""
+    """Accept the new turn; its id.
+
+    Raises `TurnError` if there is nothing to repeat, `CallerLostError` if what it needs is lost.
+    """
     record = await turns.find(request_id)
     if record is None:
         raise TurnError(f"{turns.parts.owner.agent_id} has no turn {request_id!r}.")
@@ -33,6 +37,8 @@ async def retry_turn(turns: Turns, request_id: str) -> str:
     known = await turns.find(f"{request_id}{RETRIED}")
     if known is not None:
         return known.request_id
+    if record.chosen is not None:
+        recall_options(record.chosen)  # else the new turn would only be stored to fail
     async with turns.intake:
         request = await _request(turns, record)
         admission, _ = await turns.ask(request)
@@ -44,6 +50,7 @@ async def _request(turns: Turns, record: TurnRecord) -> TurnRequest:
         trigger="programmatic",
         request_id=f"{record.request_id}{RETRIED}",
         body=record.body,
+        chosen=record.chosen,
         client_tools=record.client_tools,
         metadata=record.metadata,
         principal=record.principal,
