@@ -20,7 +20,7 @@ LONGEST = 256
 class HeadPath:
     """What is known of the path to the head."""
 
-    __slots__ = ("_ids", "_lacking", "_lacking_at", "_right_at", "_rows", "stamp")
+    __slots__ = ("_ids", "_lacking", "_right_at", "_rows", "stamp")
 
     def __init__(self) -> None:
         self.stamp = 0
@@ -28,8 +28,7 @@ class HeadPath:
         self._right_at = -1
         self._rows: list[MessageRow] = []
         self._ids: set[str] = set()
-        self._lacking: set[str] = set()
-        self._lacking_at = -1
+        self._lacking = ("", -1)
 
     def changed(self) -> int:
         """The tree is written to: what is known does not count any more."""
@@ -54,14 +53,14 @@ class HeadPath:
 
     def lacks(self, message_id: str, stamp: int) -> None:
         """A message that was looked for and is not stored, and the stamp from before the look."""
-        if self._lacking_at != stamp:
-            self._lacking, self._lacking_at = set(), stamp
-        self._lacking.add(message_id)
+        # Only the newest: clients choose ids, and one that is refused may go on asking.
+        self._lacking = message_id, stamp
 
     @property
     def lacking(self) -> Collection[str]:
-        """Ids that are known not to be stored."""
-        return self._lacking if self._lacking_at == self.stamp else ()
+        """The id that is known not to be stored, if there is one."""
+        message_id, stamp = self._lacking
+        return (message_id,) if stamp == self.stamp else ()
 
     @property
     def rows(self) -> list[MessageRow] | None:

@@ -75,3 +75,12 @@ async def test_whatever_happens_it_is_the_path_of_a_fresh_reader(steps: list[str
             assert await session.history.path() == await fresh.history.path()
     finally:
         await store.close()
+
+
+async def test_of_ids_that_were_looked_for_in_vain_only_the_newest_is_kept(session: Session):
+    """Clients choose ids, and one that may not write can ask for as many as it likes."""
+    for number in range(3):
+        assert not await session.history.is_stored(f"m{number}")
+    assert [*session.history.head_path.lacking] == ["m2"]
+    await session.append_message(message(2))
+    assert [*session.history.head_path.lacking] == []
