@@ -177,7 +177,7 @@ class TestTheRest:
         assert (capped.stop_reason, capped.steps) == ("max_steps", 1)
         assert (free.stop_reason, free.steps) == ("end", 2)
 
-    @pytest.mark.parametrize("steps", [0, -1, "many", 1.5])
+    @pytest.mark.parametrize("steps", [0, -1, "many", 1.5, True])
     async def test_no_cap_below_one(self, steps: Any):
         async with running(Guide) as stage:
             with pytest.raises(ConfigurationError, match="max_steps"):

@@ -16,6 +16,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import CallerLostError, ConfigurationError, ToolDefinitionError
+from thinkwell.hooks import values
 from thinkwell.hooks.given import read_tools
 from thinkwell.journal.turns import Chosen
 from thinkwell.tools.output import Output
@@ -48,15 +49,17 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 NO_OPTIONS = Options()
 _NOTHING_CHOSEN = Chosen()
+_CAP = values.whole(1)
 
 
 def read_options(*, model: Any, max_steps: Any, output: Any, tools: Any) -> Options:
     """Check what was given to `run`. Raises before anything is accepted, and says what to write."""
-    if max_steps is not None and (not isinstance(max_steps, int) or max_steps < 1):
-        raise ConfigurationError(f"run(max_steps={max_steps!r}): give a number of 1 or more.")
+    problem = None if max_steps is None else values.problem_with(max_steps, _CAP)
+    if problem is not None:
+        raise ConfigurationError(f"The max_steps of run() {problem}")
     return Options(
         model=model,
-        max_steps=max_steps,
+        max_steps=None if max_steps is None else int(max_steps),  # any whole number; a row keeps it
         output=None if output is None else as_output(output),
         tools=tools_by_name(tools, "run"),
     )
