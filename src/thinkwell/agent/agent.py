@@ -109,8 +109,8 @@ class Agent(Generic[StateT]):
 
     def _wire(self, parts: AgentParts) -> None:
         """Take the parts. Before the agent's own code runs: all of it may use them."""
-        self._state, self._connections, self._seats = parts[:3]
-        self.jobs, self.storage = parts.jobs, parts.storage
+        self._state, self._connections = parts.state, parts.connections
+        self._seats, self.jobs, self.storage = parts.seats, parts.jobs, parts.storage
         if parts.turns is not None:
             self._turns = parts.turns
 

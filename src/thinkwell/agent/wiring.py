@@ -344,7 +344,6 @@ async def _wire_chat(
     )
     configured = await call_hook("configure_session", agent.configure_session, session)
     agent.session = returned(f"{type(agent).__name__}.configure_session()", configured, _SESSION)
-    agent._turns = turns  # pyright: ignore[reportPrivateUsage]
     limits = limits_of(agent.time_limits)
     hooks = Hooks(
         instance.hooks,
