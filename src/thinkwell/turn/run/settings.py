@@ -31,6 +31,8 @@ class TurnSettings(msgspec.Struct, frozen=True, kw_only=True):
     stop_when: tuple[StopCondition, ...] = ()
     send_reasoning: bool = True
     output: Output[Any] | None = None
+    output_fixed: bool = False
+    """Whoever called `run` asked for it: no hook of a step changes its type."""
     max_retries: int = DEFAULT_RETRIES
     limits: TimeLimits = USUAL
     stall_timeout: float = 0.0
@@ -56,6 +58,7 @@ def settings_of(agent: AgentFace, config: TurnConfig, options: Options) -> TurnS
         stop_when=tuple(as_list(config.stop_when)),
         send_reasoning=_either(config.send_reasoning, agent.send_reasoning),
         output=options.output or config.output,
+        output_fixed=options.output is not None,
         max_retries=_either(config.max_retries, agent.max_retries),
         limits=_limits(agent, config),
         stall_timeout=_either(config.chat_stream_stall_timeout, agent.chat_stream_stall_timeout),

@@ -209,8 +209,8 @@ def _with_request(
 
 def _output(turn: RunningTurn, config: StepConfig) -> Output[Any] | None:
     """The structured output that is asked for, if any."""
-    asked = turn.handle.options  # of whoever waits for the result: no hook changes its type
-    return (asked and asked.output) or config.output or turn.settings.output
+    settings = turn.settings
+    return settings.output if settings.output_fixed else config.output or settings.output
 
 
 def _choice(config: TurnConfig | StepConfig) -> ToolChoice | None:
