@@ -114,14 +114,12 @@ async def _keep_approvers(turn: RunningTurn, step: Step, call: PendingCall) -> N
 async def _refuse(turn: RunningTurn, step: Step, call: PendingCall, reason: str) -> None:
     error = ToolError(f"Not executed: the model's output ended with {reason!r}.")
     tool = step.tools.get(call.tool_name)
-    await _settle(
-        turn, step, call, Settled(outcome="invalid", input=call.input, tool=tool, error=error)
-    )
+    refused = Settled(outcome="invalid", input=call.input, tool=tool, error=error)
+    await _settle(turn, step, call, await check_settled(turn, call, refused))
 
 
 async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
-    """Check, tell `after_tool_call`, commit ledger row and output together; then clients hear."""
-    settled = await check_settled(turn, call, settled)
+    """Tell `after_tool_call`, commit ledger row and output together; then clients hear."""
     await _call_after(turn, step, call, settled)
     chunk = _result_chunk(call, settled)
     if not call.told:
