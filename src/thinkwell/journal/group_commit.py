@@ -193,7 +193,9 @@ class GroupCommit:
 
     def _is_quiet_for(self, owner: Owner | None) -> bool:
         """Whether nobody else has written just now, so that waiting for others would be in vain."""
-        return self._last_writer is owner or self._clock.monotonic() > self._last_commit + JOINED
+        # None stands for several writers too, so an owner of None never counts as the last one.
+        alone = owner is not None and self._last_writer is owner
+        return alone or self._clock.monotonic() > self._last_commit + JOINED
 
     def _start_commit(self, *, at_once: bool = False) -> None:
         if at_once:

@@ -172,6 +172,19 @@ class TestGroups:
             commits.append(bench.store.commits - before)
         assert commits == [2, 1, 2]
 
+    async def test_so_does_one_that_belongs_to_no_agent_after_several_have_written(
+        self, bench: Bench
+    ):
+        x, y = await bench.owner("x"), await bench.owner("y")
+        bench.clock.time += 2 * JOINED
+        await asyncio.gather(*(bench.commits.run(each, _set_state(each, "1")) for each in (x, y)))
+        before = bench.store.commits
+        await asyncio.gather(
+            bench.commits.run(None, _set_state(x, "2"), at_once=True),
+            bench.commits.run(y, _set_state(y, "2"), at_once=True),
+        )
+        assert bench.store.commits == before + 1
+
     async def test_so_many_works_that_they_would_hold_up_the_loop_take_several(self, bench: Bench):
         owners = [await bench.owner(str(number)) for number in range(2 * MOST_TOGETHER + 1)]
         before = bench.store.commits
