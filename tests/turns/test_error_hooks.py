@@ -128,7 +128,9 @@ class Reader(Deaf):
         self.heard.append([(m["role"], text_of(m)) for m in messages])
         self.heard.append(await self.session.get_message(ctx.partial["id"]) == ctx.partial)
         self.heard.append(messages[-1] == ctx.partial)
-        self.heard.append([m.role for m in await self.history.get_snapshot()])
+        snapshot = await self.history.get_snapshot()
+        assert await self.history.get_snapshot() is snapshot  # nothing has changed in between
+        self.heard.append([m.role for m in snapshot])
 
 
 class TestWhatWasAnsweredIsInStorage:

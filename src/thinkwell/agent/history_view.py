@@ -47,19 +47,20 @@ class HistoryView:
         session = self._turns.parts.session
         stored = await session.get_stored_history()
         running, partial = self._turns.running, session.partial
-        if partial is not None:  # the turn has failed: all of its reply counts, cut steps too
-            whole = [one for one in stored if one.id != partial["id"]]
-            flat = [entry for one in whole for entry in session.cache.model_messages(one)]
-            return (*flat, *to_model_messages(partial))
         if running is not None and running.reply.stored:
             running = None
         steps = () if running is None else tuple(running.steps)
         answer = None if running is None else running.message_id
-        key = (*((message.id, message.version) for message in stored), answer, len(steps))
-        if key != self._key:
-            flat = [entry for one in stored for entry in session.cache.model_messages(one)]
-            self._snapshot = (*flat, *(m for step in steps for m in step_messages(step.content)))
-            self._key = key
+        shown = None if partial is None else partial["id"]
+        key = (*((message.id, message.version) for message in stored), answer, len(steps), shown)
+        if key == self._key:
+            return self._snapshot
+        if partial is None:
+            added = [entry for step in steps for entry in step_messages(step.content)]
+        else:  # the turn has failed: all of its reply counts, cut steps too
+            added = to_model_messages(partial)
+        flat = [e for one in stored if one.id != shown for e in session.cache.model_messages(one)]
+        self._snapshot, self._key = (*flat, *added), key
         return self._snapshot
 
     def subscribe(self, listener: Callable[[], object]) -> Disposer:

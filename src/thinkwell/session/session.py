@@ -71,6 +71,7 @@ class Session(MessageTree):
         """While the hooks of a failed turn run, who reads the conversation finds its reply in it.
 
         The reply is durable in the turn's journal; the tree gets it together with the turn's end.
+        `get_head` and `get_stored_history` speak of the tree, so they do not show it.
         """
         self._partial = partial
         try:
