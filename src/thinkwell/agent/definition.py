@@ -25,7 +25,7 @@ from thinkwell.turn.ask.policy import STRATEGIES, read_policy
 from thinkwell.wire.naming import kebab_case
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")
-_VALUES: Mapping[str, values.Kind] = {
+_VALUES: Mapping[str, values.ValueKind] = {
     "chat_stream_stall_timeout": values.SECONDS,
     "expose_errors": values.YES_NO,
     "hydration_byte_budget": values.whole(0),
@@ -34,7 +34,7 @@ _VALUES: Mapping[str, values.Kind] = {
     "max_steps": values.whole(1),
     "max_tool_output_chars": values.whole(1),
     "max_turn_chain": values.whole(0),
-    "model": values.Kind(
+    "model": values.ValueKind(
         lambda value: not isinstance(value, type | int | float | Mapping),
         'a name such as "openai-chat:gpt-4o-mini", or a model object',
     ),

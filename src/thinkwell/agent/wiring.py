@@ -24,6 +24,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import ConfigurationError, StoreUnavailableError, TurnError
 from thinkwell.core.ids import new_id
+from thinkwell.core.limits import NO_LIMIT
 from thinkwell.core.tasks import CLOSING, TaskOwner
 from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_hook
@@ -33,7 +34,7 @@ from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import Seats, features_of
 from thinkwell.hooks.time_limits import limits_of
-from thinkwell.hooks.values import Kind, returned
+from thinkwell.hooks.values import ValueKind, returned
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
@@ -57,11 +58,9 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 GONE = 4410
 """With this code a client does not come back: the agent it was connected to is deleted."""
 DELETED = "The agent is deleted."
-EVERY_JOB = 1_000_000
-"""A limit that is none."""
 
 
-_SESSION = Kind(lambda value: isinstance(value, Session), "the session: `return session`")
+_SESSION = ValueKind(lambda value: isinstance(value, Session), "the session: `return session`")
 
 
 class Shared:
@@ -200,7 +199,7 @@ class Activation:
         if self._turns is not None:
             await self._turns.reset()
             self._turns.parts.audience.cleared(None)
-        for job in await self.agent.jobs.list(status="running", limit=EVERY_JOB):
+        for job in await self.agent.jobs.list(status="running", limit=NO_LIMIT):
             await self.desk.cancel(job.id, DELETED)
         grace = limits_of(getattr(self.agent, "time_limits", {})).grace
         await jobs_ended(2 * grace + CLOSING)  # one to stop by itself, one after the cancel

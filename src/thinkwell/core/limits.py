@@ -9,6 +9,9 @@ import msgspec
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.principal import Principal
 
+NO_LIMIT = 1_000_000
+"""For what wants a number where there is no limit."""
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How much one principal may take; where nobody is known, one client address.

@@ -34,7 +34,7 @@ def _is_iterable(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
-_KINDS: Final[Mapping[str, values.Kind]] = {
+_KINDS: Final[Mapping[str, values.ValueKind]] = {
     "active_tools": values.several('`["read"]`', of=values.is_text),
     "chat_stream_stall_timeout": values.SECONDS,
     "frequency_penalty": values.NUMBER,
@@ -44,11 +44,11 @@ _KINDS: Final[Mapping[str, values.Kind]] = {
     "max_output_tokens": values.whole(1),
     "max_retries": values.whole(0),
     "max_steps": values.whole(1),
-    "messages": values.Kind(
+    "messages": values.ValueKind(
         _is_iterable, 'a list, for example `[{"role": "user", "content": "hi"}]`'
     ),
     "on_max_steps": values.ON_MAX_STEPS,
-    "output": values.Kind(lambda value: isinstance(value, Output), "`Output(Model)`"),
+    "output": values.ValueKind(lambda value: isinstance(value, Output), "`Output(Model)`"),
     "presence_penalty": values.NUMBER,
     "provider_options": values.by_name('`{"openai": {"user": "me"}}`', of=values.is_mapping),
     "repair_tool_call": values.FUNCTION,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Kind: TypeAlias = type[T]
+Class: TypeAlias = type[T]
 """A class. Contexts have a field `type`, which takes the word inside of them."""
 
 Stage: TypeAlias = Literal[
@@ -311,7 +311,7 @@ class ToolCallContext(HookContext, frozen=True, kw_only=True):
         """Id, name and arguments in one."""
         return CallInfo(id=self.tool_call_id, name=self.tool_name, arguments=self.input)
 
-    def input_as(self, kind: Kind[T]) -> T:
+    def input_as(self, kind: Class[T]) -> T:
         """The input as a pydantic model, a dataclass, a struct, a TypedDict.
 
         Raises `ValueError` if it does not fit.
@@ -348,7 +348,7 @@ class CallInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     arguments: Any
 
-    def input_as(self, kind: Kind[T]) -> T:
+    def input_as(self, kind: Class[T]) -> T:
         """The arguments as a pydantic model, a dataclass, a struct, a TypedDict.
 
         Raises `ValueError` if they do not fit.
@@ -402,7 +402,7 @@ class CallEnded(HookContext, frozen=True, kw_only=True):
     dynamic: bool = False
     """Whether the agent's own code does not have the tool: a scope, a client or nobody does."""
 
-    def input_as(self, kind: Kind[T]) -> T:
+    def input_as(self, kind: Class[T]) -> T:
         """The input as a pydantic model, a dataclass, a struct, a TypedDict.
 
         Raises `ValueError` if it does not fit, as the input of an `invalid` call may not.

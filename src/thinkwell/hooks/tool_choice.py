@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from thinkwell.hooks.values import Kind
+from thinkwell.hooks.values import ValueKind
 from thinkwell.models.base import NamedTool, ToolChoice
 
 _WORDS: Final = ("auto", "none", "required")
@@ -35,4 +35,4 @@ def _read(given: object) -> ToolChoice | None:
     return None
 
 
-TOOL_CHOICE: Final = Kind(lambda value: _read(value) is not None, _FORMS, _WORDS)
+TOOL_CHOICE: Final = ValueKind(lambda value: _read(value) is not None, _FORMS, _WORDS)

@@ -15,7 +15,7 @@ from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.spelling import did_you_mean
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ValueKind(msgspec.Struct, frozen=True):
     """A kind of value."""
 
     fits: Callable[[Any], bool]
@@ -24,7 +24,7 @@ class Kind(msgspec.Struct, frozen=True):
     choices: tuple[str, ...] = ()
 
 
-def problem_with(value: Any, kind: Kind) -> str | None:
+def problem_with(value: Any, kind: ValueKind) -> str | None:
     """What is wrong with a value, to be read behind its name; None if nothing is."""
     if kind.fits(value):
         return None
@@ -32,31 +32,31 @@ def problem_with(value: Any, kind: Kind) -> str | None:
     return f"is {value!r:.100}. Give {kind.wants}.{near}"
 
 
-def returned(where: str, value: Any, kind: Kind) -> Any:
+def returned(where: str, value: Any, kind: ValueKind) -> Any:
     """What a method returned. Raises `ConfigurationError` if it is of another kind."""
     if not kind.fits(value):
         raise ConfigurationError(f"{where} returned {value!r:.100}. Return {kind.wants}.")
     return value
 
 
-def one_of(*choices: str) -> Kind:
+def one_of(*choices: str) -> ValueKind:
     """One of a few texts."""
     named = [repr(choice) for choice in choices]
     wants = f"{', '.join(named[:-1])} or {named[-1]}"
-    return Kind(lambda value: value in choices, wants, choices)
+    return ValueKind(lambda value: value in choices, wants, choices)
 
 
-def whole(least: int | None = None) -> Kind:
+def whole(least: int | None = None) -> ValueKind:
     """A whole number."""
 
     def fits(value: Any) -> bool:
         whole = not isinstance(value, bool) and isinstance(value, Integral)
         return whole and (least is None or int(value) >= least)
 
-    return Kind(fits, "a whole number" + ("" if least is None else f", {least} or more"))
+    return ValueKind(fits, "a whole number" + ("" if least is None else f", {least} or more"))
 
 
-def several(example: str, *, of: Callable[[Any], bool]) -> Kind:
+def several(example: str, *, of: Callable[[Any], bool]) -> ValueKind:
     """A list of things. A text is none, though Python would take it for one."""
 
     def fits(value: Any) -> bool:
@@ -64,16 +64,16 @@ def several(example: str, *, of: Callable[[Any], bool]) -> Kind:
             return False
         return all(of(each) for each in cast("Sequence[Any]", value))
 
-    return Kind(fits, f"a list, for example {example}")
+    return ValueKind(fits, f"a list, for example {example}")
 
 
-def one_or_several(example: str, *, of: Callable[[Any], bool]) -> Kind:
+def one_or_several(example: str, *, of: Callable[[Any], bool]) -> ValueKind:
     """One thing or a list of them."""
     many = several(example, of=of)
-    return Kind(lambda value: of(value) or many.fits(value), f"{example}, or a list of such")
+    return ValueKind(lambda value: of(value) or many.fits(value), f"{example}, or a list of such")
 
 
-def by_name(example: str, *, of: Callable[[Any], bool] | None = None) -> Kind:
+def by_name(example: str, *, of: Callable[[Any], bool] | None = None) -> ValueKind:
     """A mapping."""
 
     def fits(value: Any) -> bool:
@@ -81,7 +81,7 @@ def by_name(example: str, *, of: Callable[[Any], bool] | None = None) -> Kind:
             return False
         return of is None or all(map(of, cast("Mapping[Any, Any]", value).values()))
 
-    return Kind(fits, f"them by name, for example {example}")
+    return ValueKind(fits, f"them by name, for example {example}")
 
 
 def is_mapping(value: Any) -> bool:
@@ -99,20 +99,20 @@ def is_number(value: Any) -> bool:
     return not isinstance(value, bool) and isinstance(value, Real)
 
 
-YES_NO = Kind(lambda value: isinstance(value, bool), "True or False")
-NUMBER = Kind(is_number, "a number")
-SECONDS = Kind(lambda value: is_number(value) and value >= 0, "seconds, 0 or more")
-TEXT = Kind(is_text, "a text")
-FUNCTION = Kind(callable, "a function")
+YES_NO = ValueKind(lambda value: isinstance(value, bool), "True or False")
+NUMBER = ValueKind(is_number, "a number")
+SECONDS = ValueKind(lambda value: is_number(value) and value >= 0, "seconds, 0 or more")
+TEXT = ValueKind(is_text, "a text")
+FUNCTION = ValueKind(callable, "a function")
 TOOLS = by_name('`{"search": search}`')
-MODEL = Kind(
+MODEL = ValueKind(
     lambda value: value is not None, 'a name such as `"openai-chat:gpt-4o-mini"`, or a model object'
 )
 ON_MAX_STEPS = one_of("stop", "error", "answer")
 TOOL_EXECUTION = one_of("parallel", "sequential")
 
 
-def check_fields(config: msgspec.Struct, kinds: Mapping[str, Kind]) -> None:
+def check_fields(config: msgspec.Struct, kinds: Mapping[str, ValueKind]) -> None:
     """Raise `TypeError` for a field whose value is of another kind. None says nothing."""
     for name in config.__struct_fields__:
         value = getattr(config, name)

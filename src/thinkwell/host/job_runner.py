@@ -33,7 +33,7 @@ from thinkwell.core.errors import (
     StoreError,
 )
 from thinkwell.core.events import JobHeld
-from thinkwell.core.limits import Limits
+from thinkwell.core.limits import NO_LIMIT, Limits
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.features.jobs.desk import JobDesk, facts_of
 from thinkwell.hooks.jobs import JobHandler
@@ -65,8 +65,6 @@ LONGEST_SLEEP = 60.0
 """Seconds: a wall clock that is set, or a machine that was suspended, is noticed after that."""
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
 """Seconds between tries to run the jobs of an agent that cannot run them."""
-EVERY = 1_000_000
-"""A limit that is none."""
 
 _ABOUT = {"action": "jobs"}
 
@@ -116,8 +114,8 @@ class JobRunner:
         self._sleep = shared.sleep
         self._alarm = alarm
         self._wake = wake
-        self._per_agent = limits.jobs_per_agent or EVERY
-        places = limits.jobs or EVERY
+        self._per_agent = limits.jobs_per_agent or NO_LIMIT
+        places = limits.jobs or NO_LIMIT
         self._places = asyncio.Semaphore(places)
         self._agents = DueAgents(shared.store, shared.clock, max(MOST_SERVED, places))
         self._tasks = TaskOwner("jobs")

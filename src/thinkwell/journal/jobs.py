@@ -31,8 +31,6 @@ BASE_DELAY, MAX_DELAY = 1.0, 300.0
 """Seconds of the back-off: what the first one grows from, what none is longer than."""
 MOST_DOUBLINGS = 60
 """Beyond it a back-off is at its longest anyhow, and the number would grow out of a float."""
-ANY_NUMBER = 1_000_000
-"""A limit that is none."""
 UNREADABLE = "What is stored of this job is damaged, so it could not be run."
 
 
@@ -220,9 +218,9 @@ async def due_row(
 ) -> Row | None:
     """The row of an agent's job that has been due for the longest time.
 
-    Only an `innocent` one is a job during which the process has not died.
+    `innocent`: only jobs during which no process has died.
     """
-    params = {"agent": agent_id, "now": now, "deaths": 0 if innocent else ANY_NUMBER}
+    params = {"agent": agent_id, "now": now, "innocent": innocent}
     return await reader.fetch_one("due_job", params)
 
 

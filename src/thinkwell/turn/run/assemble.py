@@ -130,7 +130,7 @@ def _options_of(turn: RunningTurn) -> Options:
     return turn.handle.options
 
 
-_RETURNS: Final[Mapping[str, tuple[type, values.Kind]]] = {
+_RETURNS: Final[Mapping[str, tuple[type, values.ValueKind]]] = {
     "get_model": (object, values.MODEL),
     "get_system_prompt": (str, values.TEXT),
     "get_tools": (Mapping, values.TOOLS),
