@@ -48,7 +48,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, re
     deaths: Mapping[str, int] = msgspec.field(default_factory=dict[str, int])
     """Deaths in a row, by place."""
     barren: int = 0
-    """Attempts that deaths made necessary since there was progress, wherever they were."""
+    """Attempts begun after a death since the last progress, wherever it died."""
     since: float | None = None
     """When the first of these deaths was found."""
     stalls: int = 0

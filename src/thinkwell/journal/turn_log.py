@@ -22,7 +22,7 @@ class Owner(msgspec.Struct, eq=False, weakref=True):
 
     agent_id: str
     epoch: int
-    """Of one that had no row when it was looked at: the one its first write was made under."""
+    """0 until the agent has a row; then the epoch its first write got."""
     over: bool = False
     """Another activation took its place here, or the agent is deleted: it writes nothing more. The
     epoch alone does not say so before the agent has a row, or in the transaction that deletes it.

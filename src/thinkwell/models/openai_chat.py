@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 OPENAI_URL = "https://api.openai.com/v1"
 READ_TIMEOUT = 600.0
-"""Seconds of silence after which a connection counts as dead, whoever waits for it."""
+"""Seconds of silence after which a connection counts as dead, whoever waits for it. An answer must
+begin within them. A stream is looked at every so often: it is cut after one to two times as long.
+"""
 DRAIN_TIMEOUT = 0.1
 _BODY_LIMIT = 2_000
 _READ_BUFFER = 256 * 1024

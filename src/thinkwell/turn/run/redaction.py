@@ -169,6 +169,19 @@ def report_tool_failure(
     log_failure(log, f"the tool {call.tool_name!r}", error, about, level=level)
 
 
+def facts_of_call(turn: RunningTurn, call: PendingCall, settled: Settled) -> dict[str, Any]:
+    """What both hooks are told of a call of the loop."""
+    found = turn.parts.scopes.find_tool(call.tool_name)
+    mine = found is not None and settled.tool is not None and found.tool is settled.tool
+    return {
+        **turn.hook_fields(),
+        "call": CallInfo(id=call.call_id, name=call.tool_name, arguments=settled.input),
+        "original_input": model_input(call),
+        "tool": settled.tool,
+        "scope": found.scope if found is not None and mine else None,
+    }
+
+
 def facts_beside(
     parts: Parts, turn: TurnRecord, call: CallInfo, tool: Tool | None
 ) -> dict[str, Any]:
@@ -180,19 +193,6 @@ def facts_beside(
         "original_input": call.arguments,
         "tool": tool or (None if found is None else found.tool) or client_tool(call.name),
         "scope": None if found is None else found.scope,
-    }
-
-
-def facts_of_call(turn: RunningTurn, call: PendingCall, settled: Settled) -> dict[str, Any]:
-    """What both hooks are told of a call of the loop."""
-    found = turn.parts.scopes.find_tool(call.tool_name)
-    mine = found is not None and settled.tool is not None and found.tool is settled.tool
-    return {
-        **turn.hook_fields(),
-        "call": CallInfo(id=call.call_id, name=call.tool_name, arguments=settled.input),
-        "original_input": model_input(call),
-        "tool": settled.tool,
-        "scope": found.scope if found is not None and mine else None,
     }
 
 
