@@ -55,6 +55,14 @@ async def test_it_is_served_and_answers(project: Path):
             assert (await answer.json())["status"] == "completed"
 
 
+def test_a_type_checker_finds_nothing_in_it(project: Path):
+    """With its default settings, as a newcomer's editor has them."""
+    pyright = (sys.executable, "-m", "pyright", "--pythonpath", sys.executable)
+    code, said = run(*pyright, ".", cwd=project)
+    assert code == 0, said
+    assert "0 errors" in said
+
+
 def test_a_linter_finds_nothing_in_it(project: Path):
     ruff = (sys.executable, "-m", "ruff")
     code, said = run(*ruff, "check", "--no-cache", "--select", "E,F,I,B,UP", ".", cwd=project)

@@ -55,8 +55,9 @@ def test_the_assistant_looks_at_the_weather():
     model = ScriptedModel([[call("get_weather", {"city": "Oslo"})], "Sunny it is."])
     result = asyncio.run(ask("How is Oslo?", model))
     assert result.text == "Sunny it is."
-    parts = result.message["parts"]
-    assert [p["output"] for p in parts if "output" in p] == ["Sunny in Oslo."]
+    assert result.message is not None
+    outputs = [part["output"] for part in result.message["parts"] if "output" in part]
+    assert outputs == ["Sunny in Oslo."]
     model.assert_complete()  # asked as often as the script says, and no more
 ''',
     "pyproject.toml": """[project]
