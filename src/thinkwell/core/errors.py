@@ -33,7 +33,7 @@ ThinkwellError
 │  ├─ CorruptTreeError         a cycle in the stored tree
 │  └─ MessageTooLargeError     a message that cannot be made to fit a row
 ├─ StoreError                  the database
-│  ├─ StoreLockedError         another process holds this database
+│  ├─ StoreLockedError         this database is open already, mostly in another process
 │  ├─ StoreUnavailableError    it does not write now (a full disk, a file that is gone)
 │  ├─ SchemaTooNewError        the file was written by a newer Thinkwell
 │  └─ OwnershipLostError       another host took this agent over

@@ -37,6 +37,13 @@ else:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
+_ours: set[tuple[int, int, int]] = set()
+"""Lock files that this process holds: its pid (a fork gets a copy of the set), device and inode.
+
+The pid in the file does not tell: every container has a process 1, and they may share a volume.
+"""
+
+
 def lock_holder(database: Path) -> int | None:
     """The process that has the database open, if any; 0 if nobody can say which."""
     path = database.with_name(database.name + ".lock")
@@ -67,13 +74,10 @@ class FileLock:
         try:
             _lock(handle)
         except OSError as error:
-            holder = self._holder(handle)
+            text = self._in_use(handle)
             os.close(handle)
-            raise StoreLockedError(
-                f"{self._database} is in use by another process ({holder}; lock file {self.path}). "
-                "Stop that process, or give this one a store of its own, "
-                'for example --store "sqlite:///other.db".'
-            ) from error
+            raise StoreLockedError(text) from error
+        _ours.add(_identity(handle))
         os.ftruncate(handle, 0)
         os.write(handle, str(os.getpid()).encode())
         self._handle = handle
@@ -83,9 +87,24 @@ class FileLock:
         if self._handle is None:
             return
         handle, self._handle = self._handle, None
+        _ours.discard(_identity(handle))
         with contextlib.suppress(OSError):
             os.ftruncate(handle, 0)
         os.close(handle)
+
+    def _in_use(self, handle: int) -> str:
+        if _identity(handle) in _ours:
+            return (
+                f"{self._database} is open in this program already (lock file {self.path}). Give "
+                "all agents to one `App(agents=[...])`, stop the first app or agent before this "
+                "one starts (`async with` does), or give this one a store of its own: "
+                'store="sqlite:///other.db", or "sqlite://:memory:" in tests.'
+            )
+        return (
+            f"{self._database} is in use by another process ({self._holder(handle)}; lock file "
+            f"{self.path}). Stop that process, or give this one a store of its own, for example "
+            '--store "sqlite:///other.db".'
+        )
 
     @staticmethod
     def _holder(handle: int) -> str:
@@ -94,3 +113,8 @@ class FileLock:
         except OSError:
             text = ""
         return f"pid {text}" if text.isdecimal() else "pid unknown"
+
+
+def _identity(handle: int) -> tuple[int, int, int]:
+    file = os.fstat(handle)
+    return os.getpid(), file.st_dev, file.st_ino

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import shutil
 import sqlite3
@@ -54,9 +55,19 @@ class TestOneProcessPerFile:
         assert f"{path}.lock" in result.stdout
 
     async def test_a_second_store_in_this_process_is_refused_too(self, store, tmp_path):
-        with pytest.raises(StoreLockedError):
+        with pytest.raises(StoreLockedError, match=r"a\.db is open in this program already"):
             await SqliteStore(tmp_path / "a.db").open()
         await write_agent(store, "still-works")
+
+    async def test_a_process_of_another_container_may_have_our_pid(self, store, tmp_path):
+        """The pid in the lock file says nothing then."""
+        path = tmp_path / "shared.db"
+        with (tmp_path / "shared.db.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            with pytest.raises(StoreLockedError, match=f"by another process .pid {os.getpid()};"):
+                await SqliteStore(path).open()
 
     async def test_closing_gives_the_file_back(self, store, tmp_path):
         await store.close()
