@@ -66,6 +66,18 @@ async def test_a_handler_that_raises_is_tried_again_with_growing_pauses():
         )
 
 
+async def test_the_line_about_an_attempt_that_failed_names_the_job_as_code(
+    caplog: pytest.LogCaptureFixture,
+):
+    Worker.raising = ConnectionError("gone")
+    async with serving(Worker) as stage:
+        job = await (await stage.agent(Worker)).jobs.enqueue("fail", max_attempts=1)
+        await stage.until("job:failed")
+    (said,) = [vars(r) for r in caplog.records if "failed at attempt" in r.getMessage()]
+    assert (said["job"], said["code"]) == (job.id, "fail")
+    assert "hook" not in said  # it is none
+
+
 @pytest.mark.parametrize(
     "error", [SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError(), AbortTurn("no")]
 )

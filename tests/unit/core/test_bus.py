@@ -175,6 +175,9 @@ def test_a_subscriber_that_raises_is_logged_and_kept(caplog: pytest.LogCaptureFi
     records = [record for record in caplog.records if record.name == "thinkwell.events"]
     assert [(vars(r)["agent"], bool(r.exc_info)) for r in records] == [("a/x", True)] * 2
     assert "broken failed at tool:queued" in records[0].getMessage()
+    said = vars(records[0])
+    assert said["code"].endswith("broken")
+    assert "hook" not in said  # it is none
 
 
 def test_a_disposer_removes_its_own_subscription_only():
