@@ -111,12 +111,29 @@ async def test_a_hook_that_raises_leaves_one_line_that_names_it(event: str, line
     assert len(others) == (1 if model_ran_out else 0)
 
 
-@pytest.mark.parametrize("event", ["before_turn", "before_step", "on_response", "before_tool_call"])
-async def test_a_hook_that_returns_what_it_may_not_leaves_one_line(event: str, lines: Any):
-    async with running(Clerk, [call("look")], "ok") as stage:
-        untyped(stage).add_hook(event, lambda _: 17, name="guard")
+WRONG_ANSWERS = {
+    "before_turn": "be brief",
+    "before_step": {"temprature": 1},
+    "on_response": 17,
+    "before_tool_call": {"action": "block", "raeson": "no"},
+    "on_tool_result": "[redacted]",
+    "on_tool_error": "[redacted]",
+}
+
+
+@pytest.mark.parametrize("event", WRONG_ANSWERS)
+async def test_a_wrong_answer_of_a_hook_is_one_line_that_says_so_without_our_traceback(
+    event: str, lines: Any
+):
+    name = "refuses" if event == "on_tool_error" else "look"
+    async with running(Clerk, [call(name)], "ok") as stage:
+        untyped(stage).add_hook(event, lambda _: WRONG_ANSWERS[event], name="guard")
         await stage.agent.run("hi")
-    assert one(lines())["hook"] == "guard"
+    (record,) = lines()
+    assert vars(record)["hook"] == "guard"
+    assert record.exc_info is None
+    assert "guard returned " in record.getMessage()
+    assert "[redacted]" not in record.getMessage()
 
 
 async def test_a_hook_of_the_class_is_named_by_its_class(lines: Any):

@@ -35,6 +35,13 @@ CodeField: TypeAlias = Literal["hook", "code"]
 _RAISED_IN = "__thinkwell_code__"
 
 
+class WrongAnswerError(TypeError):
+    """User code returned what is not taken there; the text says what to return.
+
+    It is logged without a traceback: the code has ended, so every frame is ours.
+    """
+
+
 class contained:  # noqa: N801 - reads as a statement
     """`with contained("tool x"):` around every call of user code, awaiting its result included."""
 
@@ -106,7 +113,8 @@ def log_failure(
 ) -> None:
     """The one line about user code that failed: what, whose and in which turn, and a traceback.
 
-    Agent and turn are those of the code that runs, unless `about` says others.
+    A wrong answer is told in the line itself. Agent and turn are those of the code that runs,
+    unless `about` says others.
     """
     facts = {**log_fields.get(), **about}
     where = ", ".join(
@@ -114,7 +122,14 @@ def log_failure(
     )
     text = f"{what} failed" + (f" ({where})" if where else "")
     raised = (error.__cause__ or error) if isinstance(error, UserCodeError) else error
-    log.log(level, "%s", text, exc_info=raised, extra={"action": "failed", **facts})
+    trace = None if is_wrong_answer(raised) else raised
+    text = text if trace is not None else f"{text}: {raised}"
+    log.log(level, "%s", text, exc_info=trace, extra={"action": "failed", **facts})
+
+
+def is_wrong_answer(error: BaseException) -> bool:
+    """Whether it says what user code should have returned, itself or in other words."""
+    return isinstance(error, WrongAnswerError) or isinstance(error.__cause__, WrongAnswerError)
 
 
 def _is_ours(error: BaseException) -> bool:

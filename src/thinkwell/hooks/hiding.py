@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from thinkwell.core.errors import RedactionError
-from thinkwell.core.user_code import blame
+from thinkwell.core.user_code import WrongAnswerError, blame
 from thinkwell.hooks.contexts import ToolFailureContext, ToolSuccessContext
 from thinkwell.hooks.read_only import ReadOnlyError, read_only_copy
 from thinkwell.hooks.registry import Hook
@@ -20,10 +20,6 @@ from thinkwell.hooks.registry import Hook
 ContextT = TypeVar("ContextT", ToolSuccessContext, ToolFailureContext)
 
 _MISTAKEN = ("output", "result", "error", "value", "content", "text", "data", "response")
-
-
-class WrongAnswerError(TypeError):
-    """A hook returned what its event does not take. Says what to return, never what was."""
 
 
 def for_reading(context: ContextT, **changes: Any) -> ContextT:
@@ -72,5 +68,7 @@ def withheld(hook: Hook, error: Exception) -> RedactionError:
             "quote what the hook was to hide."
         )
     told = RedactionError(hook.name, text).with_traceback(error.__traceback__)
+    if isinstance(error, WrongAnswerError):
+        told.__cause__ = error  # which says that no line of the hook is at fault
     blame(told, hook.name, "hook")
     return told

@@ -1,6 +1,6 @@
 """Reading what hooks returned: typed answers, their dict forms, and how several are merged (pure).
 
-Unknown fields and wrong types raise a `TypeError` that names the hook and the right form.
+Unknown fields and wrong types raise a `WrongAnswerError` that names the hook and the right form.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.ids import new_id
 from thinkwell.core.named_fields import unknown_field
+from thinkwell.core.spelling import unknown_names
+from thinkwell.core.user_code import WrongAnswerError
 from thinkwell.hooks.answers import (
     SAMPLING_FIELDS,
     Allow,
@@ -81,7 +83,7 @@ def _as_request(given: Any, hook: Hook, base: ModelRequest) -> ModelRequest | No
             tool_choice=read_choice(request.tool_choice),
         )
     except TypeError as error:
-        raise TypeError(f"{hook.name} returned a request whose {error}") from error
+        raise WrongAnswerError(f"{hook.name} returned a request whose {error}") from error
 
 
 def as_response(given: Any, hook: Hook, base: ModelResponse) -> ModelResponse:
@@ -101,7 +103,7 @@ def _as_call(given: Any, hook: Hook) -> ResponseCall:
     fields = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else _fields_of(given)
     name, arguments = fields.get("name"), fields.get("arguments", "")
     if not isinstance(name, str) or not isinstance(arguments, str | Mapping):
-        raise TypeError(
+        raise WrongAnswerError(
             f"{hook.name} returned {given!r} as a call of a tool; write "
             '{"id": "call-1", "name": "search", "arguments": {"query": "fog"}}.'
         )
@@ -119,7 +121,7 @@ def _changed(given: Any, hook: Hook, base: Struct) -> Struct:
     if isinstance(given, kind):
         return given
     if not isinstance(given, Mapping):
-        raise TypeError(
+        raise WrongAnswerError(
             f"{hook.name} returned {given!r} as a {kind.__name__}; give one, or a dict of the "
             "fields that change."
         )
@@ -127,7 +129,7 @@ def _changed(given: Any, hook: Hook, base: Struct) -> Struct:
     unknown = ", ".join(sorted(fields.keys() - set(kind.__struct_fields__)))
     if unknown:
         known = ", ".join(kind.__struct_fields__)
-        raise TypeError(
+        raise WrongAnswerError(
             f"{hook.name} returned a {kind.__name__} with {unknown}. Its fields are: {known}."
         )
     return msgspec.structs.replace(base, **fields)
@@ -141,17 +143,24 @@ def as_decision(answer: object, hook: Hook) -> ToolDecision | None:
         fields = dict(cast("Mapping[str, Any]", answer))
         kind = _DECISIONS.get(fields.pop("action", ""))
         if kind is not None:
-            return kind(**fields)
+            return _decision(kind, fields, hook)
         if "error" in fields:
             return Fail(fields["error"])
         if "result" in fields:
             return Substitute(fields["result"])
         if "call" in fields:
             return Allow(_arguments(fields["call"]))
-    raise TypeError(
+    raise WrongAnswerError(
         f"{hook.name} returned {answer!r}; return Allow(...), Block(...), Substitute(...), "
         "Fail(...) or None."
     )
+
+
+def _decision(kind: type[ToolDecision], fields: dict[str, Any], hook: Hook) -> ToolDecision:
+    wrong = unknown_names(kind.__name__, fields, kind.__struct_fields__)
+    if wrong is not None:
+        raise WrongAnswerError(f"{hook.name} returned a wrong answer: {wrong}")
+    return kind(**fields)
 
 
 def as_classification(answer: object) -> Classification | None:
@@ -165,7 +174,7 @@ def read_key(answer: object, key: str, hook: Hook) -> Any:
         return None
     if isinstance(answer, Mapping) and key in answer:
         return cast("Mapping[str, Any]", answer)[key]
-    raise TypeError(f'{hook.name} returned {answer!r}; return {{"{key}": ...}} or None.')
+    raise WrongAnswerError(f'{hook.name} returned {answer!r}; return {{"{key}": ...}} or None.')
 
 
 def merge(base: Config, change: Config | None) -> Config:
@@ -240,7 +249,7 @@ def _as_config(answer: object, kind: type[Config], hook: Hook) -> Config | None:
     if answer is None:
         return None
     if not isinstance(answer, kind | Mapping):
-        raise TypeError(
+        raise WrongAnswerError(
             f"{hook.name} returned a {type(answer).__name__}; return {kind.__name__}(...), a dict "
             "or None."
         )
@@ -248,7 +257,7 @@ def _as_config(answer: object, kind: type[Config], hook: Hook) -> Config | None:
     try:
         return None if config is None else taken(config)
     except TypeError as error:
-        raise TypeError(f"{hook.name} returned a {kind.__name__} whose {error}") from error
+        raise WrongAnswerError(f"{hook.name} returned a {kind.__name__} whose {error}") from error
 
 
 def _struct(value: Any, kind: type[Struct], hook: Hook) -> Struct | None:
@@ -256,11 +265,11 @@ def _struct(value: Any, kind: type[Struct], hook: Hook) -> Struct | None:
         return value or None
     wrong = unknown_field(kind, value)
     if wrong is not None:
-        raise TypeError(f"{hook.name} returned a wrong answer: {wrong}")
+        raise WrongAnswerError(f"{hook.name} returned a wrong answer: {wrong}")
     try:
         return kind(**value)
     except TypeError as error:
-        raise TypeError(f"{hook.name} returned a wrong answer: {error}") from error
+        raise WrongAnswerError(f"{hook.name} returned a wrong answer: {error}") from error
 
 
 def _arguments(call: Any) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 
 from thinkwell.core.errors import ConfigurationError, EmptyPromptError
-from thinkwell.core.user_code import code_fields, raised_in
+from thinkwell.core.user_code import code_fields, is_wrong_answer, raised_in
 from thinkwell.hooks.contexts import ChatErrorContext, Classification, Stage
 from thinkwell.turn.end.ending import Failed
 from thinkwell.turn.run.running import RunningTurn
@@ -44,8 +44,9 @@ def log_failed(turn: RunningTurn, ending: Failed) -> None:
     code = raised_in(ending.error)
     place = f"stage {ending.stage}" if code is None else f"stage {ending.stage}, {code}"
     # Nothing to answer is what a client sent, no defect: it must not fill the log. How we found a
-    # mistake in the program (no key, no such model) helps nobody: its text says what to write.
-    told = isinstance(ending.error, ConfigurationError)
+    # mistake in the program (no key, no such model, a wrong answer of a hook) helps nobody: its
+    # text says what to write.
+    told = isinstance(ending.error, ConfigurationError) or is_wrong_answer(ending.error)
     trace = None if told or isinstance(ending.error, EmptyPromptError) else ending.error
     agent, request = turn.record.agent_id, turn.record.request_id
     about = {"action": f"turn:{ending.stage}", "agent": agent, "turn": request}
