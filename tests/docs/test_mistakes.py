@@ -44,7 +44,8 @@ def turn(wrote: str, told: str) -> Mistake:
 def awake(wrote: str, told: str) -> Mistake:
     """A call of an agent from outside."""
     call = f"async with App([A], store='sqlite://:memory:') as app: await app.agent(A).{wrote}"
-    code = f"class A(Think):\n    model = 'demo'\nasync def main():\n    {call}"
+    job = "async def send_receipt(self, payload, ctx): ..."
+    code = f"class A(Think):\n    model = 'demo'\n    {job}\nasync def main():\n    {call}"
     return Mistake(f"await app.agent(A).{wrote}", told, code)
 
 
@@ -322,12 +323,30 @@ IN_A_CALL = [
         "class A(Think): ...\nApp([A]).agent(A, 3)",
     ),
     Mistake(
+        'app.agent(A, "")',
+        "An agent's name is a text, not ''. Write `app.agent(A, 'default')`.",
+        "class A(Think): ...\nApp([A]).agent(A, '')",
+    ),
+    Mistake(
+        'create_agent(model="demo", name=3)',
+        "An agent's name is a text, not 3. Write `create_agent(name='3')`.",
+    ),
+    Mistake(
         'await app.agent(A).rnu("hi")',
         "A has no method 'rnu'. Did you mean 'run'?",
         "class A(Think): ...\nApp([A]).agent(A).rnu('hi')",
     ),
     awake('run("hi", max_step=3)', "run() has no 'max_step'. Did you mean 'max_steps'?"),
     awake('jobs.enqueue("send", dely=5)', "jobs.enqueue() has no 'dely'. Did you mean 'delay'?"),
+    awake(
+        'jobs.enqueue("send_reciept")',
+        "A has no public method 'send_reciept' to run as a job. Did you mean 'send_receipt'?",
+    ),
+    awake(
+        'jobs.enqueue("send_receipt", due=60)',
+        "enqueue() was given due=60, which is in 1970. Give delay=60 for a job that begins so many "
+        "seconds from now.",
+    ),
     awake(
         'jobs.enqeue("send")',
         "A has no public method 'jobs.enqeue'. Did you mean 'jobs.enqueue'?",

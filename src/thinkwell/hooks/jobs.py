@@ -16,6 +16,7 @@ import msgspec
 
 from thinkwell.core.errors import JobError
 from thinkwell.core.signal import AbortSignal
+from thinkwell.core.spelling import did_you_mean
 from thinkwell.journal.jobs import Job
 
 JobHandler: TypeAlias = Callable[[Any, "JobContext"], Awaitable[Any]]
@@ -115,9 +116,10 @@ class JobHandlers:
             )
         method = getattr(self._agent, name, None)
         if method is None:
+            near = did_you_mean(name, self._known())
+            write = f" Write `async def {name}(self, payload, ctx)` in the class."
             raise JobError(
-                f"{self._class} has no public method {name!r} to run as a job. Write "
-                f"`async def {name}(self, payload, ctx)` in the class."
+                f"{self._class} has no public method {name!r} to run as a job.{near or write}"
             )
         if not inspect.iscoroutinefunction(method):
             raise JobError(
@@ -129,6 +131,18 @@ class JobHandlers:
     @property
     def _class(self) -> str:
         return type(self._agent).__name__
+
+    def _known(self) -> list[str]:
+        """What can be enqueued."""
+        own: type = self._agent.__class__
+        methods = [
+            name
+            for name in dir(own)
+            if not name.startswith("_")
+            and name not in self._built_in
+            and inspect.iscoroutinefunction(getattr(own, name, None))
+        ]
+        return [*methods, *self._others]
 
     def _missing(self, feature: str, job: str) -> str:
         # Also read as the reason why a job is held, so it speaks of no call in particular.

@@ -7,11 +7,12 @@ another client reaches a host in another process through the same few verbs.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import msgspec
 
+from thinkwell.core.errors import ConfigurationError
 from thinkwell.live.watchers import Sink
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
@@ -42,6 +43,18 @@ class AgentAddress(msgspec.Struct, frozen=True):
     def id(self) -> str:
         """The agent's id in the store."""
         return f"{self.class_name}/{self.name}"
+
+
+def check_agent_name(name: str, call: Callable[[str], str]) -> None:
+    """The name of an agent is a text: it stands in URLs and in the store. `call` is what to write
+    with a right one.
+    """
+    given = cast("object", name)
+    if not isinstance(given, str) or not given:
+        right = repr(str(given) or "default")
+        raise ConfigurationError(
+            f"An agent's name is a text, not {given!r:.50}. Write `{call(right)}`."
+        )
 
 
 class EdgeConnection(Protocol):

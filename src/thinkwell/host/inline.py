@@ -33,7 +33,7 @@ from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.former_names import hint
 from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.hooks.seats import features_of
-from thinkwell.host.client import AgentAddress
+from thinkwell.host.client import AgentAddress, check_agent_name
 from thinkwell.host.host import Host
 from thinkwell.host.local import LocalHostClient
 from thinkwell.host.own_loop import OwnLoop, refuse_running_loop
@@ -74,6 +74,7 @@ def create_agent(
                 f"create_agent() has no setting {setting!r}."
                 + (near or f" Settings are: {', '.join(_SETTINGS)}.")
             )
+    check_agent_name(name, lambda text: f"create_agent(name={text})")
     chosen = {
         "model": model,
         "system_prompt": DEFAULT_PROMPT if system_prompt is None else system_prompt,

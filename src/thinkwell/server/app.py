@@ -21,7 +21,7 @@ from thinkwell.core.spelling import spelled
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
 from thinkwell.hooks.brought import listed
 from thinkwell.hooks.seats import features_of
-from thinkwell.host.client import AgentAddress, HostClient
+from thinkwell.host.client import AgentAddress, HostClient, check_agent_name
 from thinkwell.host.stub import AgentStub
 from thinkwell.server import options
 from thinkwell.server.asgi import AsgiCall, Receive, Scope, Send, local_path
@@ -222,7 +222,7 @@ class App:
         `cls` is its class, or the name of that in URLs.
         """
         served, class_name = self._served(cls)
-        options.check_agent_name(served, name)
+        check_agent_name(name, lambda text: f"app.agent({served.__name__}, {text})")
         names = [feature.name for feature in features_of(served, self.features)]
         address = AgentAddress(class_name, name)
         return AgentStub(served, address, lambda: self.client, features=names)
@@ -232,7 +232,9 @@ class App:
 
         What runs is stopped and who is connected is sent away. False if nothing was stored.
         """
-        address = AgentAddress(self._served(cls)[1], name)
+        served, class_name = self._served(cls)
+        check_agent_name(name, lambda text: f"app.delete({served.__name__}, {text})")
+        address = AgentAddress(class_name, name)
         if self._host is None:
             raise HostClosedError("The app is not running. Use `async with app:` or serve it.")
         return await self._host.delete(address)

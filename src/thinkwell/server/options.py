@@ -90,16 +90,6 @@ def agent_classes(agents: Iterable[type[Agent]]) -> tuple[type[Agent], ...]:
     return tuple(agents)
 
 
-def check_agent_name(cls: type, name: str) -> None:
-    """The name of an agent is a text: it stands in URLs and in the store."""
-    given = cast("object", name)
-    if not isinstance(given, str):
-        raise ConfigurationError(
-            f"An agent's name is a text, not {given!r:.50}. Write "
-            f"`app.agent({cls.__name__}, {str(given)!r})`."
-        )
-
-
 def names_of(agents: Sequence[type[Agent]]) -> dict[type, str]:
     """Each class with its name in URLs; two classes with one name are an error."""
     names: dict[type, str] = {}

@@ -7,12 +7,14 @@ the runner, where nobody sees who enqueued it.
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 from thinkwell.core.errors import JobError
 from thinkwell.journal.jobs import JobStatus
 
+_OLDEST = 1e9
+"""2001: no job is due before that, but a delay that was given as `due` is always less."""
 STATUSES: tuple[str, ...] = get_args(JobStatus)
 
 
@@ -52,7 +54,7 @@ def due_at(now: float, due: Any, delay: Any) -> float:
     if due is not None and delay is not None:
         raise JobError("enqueue() was given due= and delay=. Give one of them.")
     if due is not None:
-        return _moment(due)
+        return _moment(now, due)
     if isinstance(delay, timedelta):
         delay = delay.total_seconds()
     if delay is not None and not (_is_number(delay) and delay >= 0):
@@ -60,7 +62,7 @@ def due_at(now: float, due: Any, delay: Any) -> float:
     return now + (delay or 0.0)
 
 
-def _moment(due: Any) -> float:
+def _moment(now: float, due: Any) -> float:
     if isinstance(due, datetime):
         if due.tzinfo is None:
             raise JobError(
@@ -73,7 +75,19 @@ def _moment(due: Any) -> float:
             f"enqueue() was given due={due!r}. Give a datetime with a time zone "
             "(`datetime(2026, 12, 1, tzinfo=UTC)`), or seconds since the epoch."
         )
+    if due < _OLDEST <= now:
+        raise JobError(
+            f"enqueue() was given due={due!r}, which is in {_year(due)}. Give delay={due!r} for a "
+            "job that begins so many seconds from now."
+        )
     return float(due)
+
+
+def _year(moment: float) -> str:
+    try:
+        return str(datetime.fromtimestamp(moment, UTC).year)
+    except (ValueError, OverflowError, OSError):
+        return "no year"
 
 
 def _is_number(value: Any) -> bool:
