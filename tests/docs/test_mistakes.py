@@ -65,6 +65,7 @@ TURN = textwrap.dedent("""
             result = await app.agent(A).run("hi")
             raise RuntimeError(result.error)
 """)
+COUNT = "from pydantic import BaseModel\nclass Count(BaseModel):\n    n: int\n"
 OWN = 'If the name is your own, say so: `class A(..., own_names=["{}"])`.'
 
 IN_THE_CLASS = [
@@ -122,6 +123,27 @@ IN_THE_CLASS = [
         "state = {}",
         "A.state = {} would hide Agent.state. The state an agent begins with is "
         "`initial_state = ...`.",
+    ),
+    Mistake(
+        "initial_state = Count",
+        "A.initial_state is the class Count. Give a state: `initial_state = Count(...)`.",
+        f"{COUNT}class A(Think[Count]):\n    initial_state = Count",
+    ),
+    body(
+        "initial_state = object()",
+        "A.initial_state cannot be stored: value is a object, which JSON cannot hold. Give JSON "
+        "data, a dataclass or a pydantic model.",
+    ),
+    Mistake(
+        'initial_state = {"n": "many"}',
+        "A.initial_state does not fit Count: field 'n': Input should be a valid integer",
+        f"{COUNT}class A(Think[Count]):\n    initial_state = {{'n': 'many'}}\n{SERVED}",
+    ),
+    Mistake(
+        "class A(Think[Count]): ...",
+        "A has no initial_state, so its state could not be read as Count until one is set. Write "
+        "`initial_state = Count(...)`, or `Think[Count | None]`.",
+        f"{COUNT}class A(Think[Count]): ...\n{SERVED}",
     ),
     body(
         "def before_turn(self): ...",

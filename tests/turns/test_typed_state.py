@@ -110,26 +110,31 @@ async def test_what_an_older_version_stored_is_kept_and_told_when_it_does_not_fi
         assert await app.agent(New).look() == Count(count=0)
 
 
-async def test_no_state_yet_is_an_error_unless_the_type_says_that_it_may_be_none():
+async def test_a_state_may_be_missing_at_first_only_if_its_type_says_that_it_may_be_none():
     class Bare(Typed[Count], name="bare"):
         pass
+
+    class Filled(Bare, name="filled"):
+        """`Bare` may leave it to those that derive from it."""
+
+        initial_state = Count(count=2)
 
     class May(Typed[Count | None], name="may"):
         pass
 
-    async with App(agents=[Bare, May], store="sqlite://:memory:") as app:
+    async with App(agents=[Filled, May], store="sqlite://:memory:") as app:
         assert await app.agent(May).look() is None
-        with pytest.raises(ValueError, match="The state does not fit Count"):
-            await app.agent(Bare).look()
+        assert await app.agent(Filled).look() == Count(count=2)
+    with pytest.raises(AgentDefinitionError, match="Bare has no initial_state, so"):
+        await App(agents=[Bare], store="sqlite://:memory:").start()
 
 
-async def test_a_wrong_initial_state_is_told_when_the_agent_wakes():
+async def test_a_wrong_initial_state_is_told_before_an_app_listens():
     class Wrong(Typed[Count], name="wrong"):
         initial_state = {"count": "many"}
 
-    async with App(agents=[Wrong], store="sqlite://:memory:") as app:
-        with pytest.raises(ValueError, match="does not fit Count"):
-            await app.agent(Wrong).look()
+    with pytest.raises(AgentDefinitionError, match=r"Wrong\.initial_state does not fit Count"):
+        await App(agents=[Wrong], store="sqlite://:memory:").start()
 
 
 def test_a_type_in_quotes_is_refused_when_the_class_is_made():

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from thinkwell.agent.rpc import rpc_methods
-from thinkwell.agent.state import shape_of
+from thinkwell.agent.state import check_initial, check_initial_fits, shape_of
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.core.spelling import did_you_mean
 from thinkwell.hooks import values
@@ -104,6 +104,7 @@ def check_class(cls: type, own_names: Collection[str] = ()) -> None:
             "arguments. Set things up in `async def on_start(self)` instead."
         )
     shape_of(cls)  # raises for a type in quotes
+    check_initial(cls)
     for alias in ALIASES.keys() & vars(cls).keys():
         raise AgentDefinitionError(
             f"{cls.__name__}.{alias} would never be called: as a method the moment is named "
@@ -144,6 +145,7 @@ def check_served(cls: type, features: Iterable[object]) -> None:
     """
     for owner in (cls, *map(type, features)):
         read_tools(owner)
+    check_initial_fits(cls)
 
 
 def _check_values(cls: type) -> None:

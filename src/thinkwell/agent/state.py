@@ -51,6 +51,43 @@ def shape_of(cls: type) -> Any:
     return None
 
 
+def check_initial(cls: type) -> None:
+    """Refuse an `initial_state` that could not be stored, when its class is made."""
+    initial = vars(cls).get("initial_state")
+    if isinstance(initial, type):
+        raise AgentDefinitionError(
+            f"{cls.__name__}.initial_state is the class {initial.__name__}. Give a state: "
+            f"`initial_state = {initial.__name__}(...)`."
+        )
+    try:
+        json.to_storable(initial)
+    except ValueError as error:
+        raise AgentDefinitionError(
+            f"{cls.__name__}.initial_state cannot be stored: {error}. Give JSON data, a dataclass "
+            "or a pydantic model."
+        ) from None
+
+
+def check_initial_fits(cls: Any) -> None:
+    """Refuse an `initial_state` that is not of the type a class names, before an agent wakes.
+
+    A class that only others derive from may leave it to them, so this waits until it is served.
+    """
+    shape = shape_of(cls)
+    if shape is None:
+        return
+    try:
+        read_as(shape, json.to_storable(cls.initial_state), f"{cls.__name__}.initial_state")
+    except ValueError as error:
+        if cls.initial_state is not None:
+            raise AgentDefinitionError(str(error)) from None
+        name = getattr(shape, "__name__", str(shape))
+        raise AgentDefinitionError(
+            f"{cls.__name__} has no initial_state, so its state could not be read as {name} until "
+            f"one is set. Write `initial_state = {name}(...)`, or `Think[{name} | None]`."
+        ) from None
+
+
 class StateBox:
     """Holds the state and its way to the store and the clients."""
 
