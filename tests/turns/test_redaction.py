@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ SECRET, HIDDEN = "sk-live-4711", "[hidden]"
 
 def found(earlier: Any) -> Any:
     return Done(f"{earlier.tool_name}: {SECRET}")
+
+
+def quoting(*_: Any) -> Any:
+    raise OSError(f"quoting {SECRET}")
 
 
 class Keeper(Think):
@@ -242,3 +247,106 @@ async def test_the_journal_does_not_keep_what_a_policy_gives_before_the_hook_has
     files = [path.read_bytes() for path in tmp_path.iterdir()]
     assert files
     assert not any(SECRET.encode() in data for data in files)
+
+
+class Quoting(Think, name="keeper"):
+    """Its policies and its tools quote the secret in what they raise."""
+
+    time_limits = {"grace": 0.0}
+    began: asyncio.Event
+    go_on: asyncio.Event
+
+    async def on_start(self) -> None:
+        self.began, self.go_on = asyncio.Event(), asyncio.Event()
+
+    @tool(needs_approval=quoting)
+    async def judged(self) -> str:
+        """Its predicate raises."""
+        return "ran"
+
+    @tool
+    async def plain(self) -> str:
+        """Does nothing."""
+        return "ran"
+
+    @tool(reconcile=quoting)
+    async def fails(self) -> str:
+        """Fails late, and nobody can find out."""
+        self.began.set()
+        while not self.go_on.is_set():
+            try:
+                await self.go_on.wait()
+            except asyncio.CancelledError:
+                continue
+        quoting()
+        return "never"
+
+    def on_tool_error(self, ctx: Any) -> Any:
+        return {"error": str(ctx.error).replace(SECRET, HIDDEN)}
+
+
+def errors(log: pytest.LogCaptureFixture) -> list[str]:
+    return [r.getMessage().partition(" (")[0] for r in log.records if r.levelno >= logging.ERROR]
+
+
+async def test_5_9_what_a_stopped_tool_raises_late_is_logged_once_and_as_the_hook_left_it(
+    caplog: pytest.LogCaptureFixture,
+):
+    async with running(Quoting, [call("fails")], "ok") as stage:
+        await stopped(stage)
+        stage.agent.go_on.set()
+        await until_event(stage, "tool:ended_late")
+    assert errors(caplog) == ["the tool 'fails' failed"]
+    assert f"OSError, told as: quoting {HIDDEN}" in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_what_a_stopped_tool_raises_once_its_agent_is_gone_is_logged_without_its_text(
+    caplog: pytest.LogCaptureFixture,
+):
+    async with running(Quoting, [call("fails")], "ok") as stage:
+        await stopped(stage)
+        agent = stage.agent
+    agent.go_on.set()
+    while not errors(caplog):
+        await asyncio.sleep(0.001)
+    assert errors(caplog) == ["the tool 'fails', left behind, failed"]
+    assert "OSError, its text is withheld" in caplog.text
+    assert SECRET not in caplog.text
+
+
+@pytest.mark.parametrize("exposed", [False, True])
+async def test_5_9_what_an_approval_predicate_raises_is_logged_as_the_hook_left_it(
+    exposed: bool, caplog: pytest.LogCaptureFixture
+):
+    async with running(Quoting, [call("judged")], "ok") as stage:
+        stage.agent.expose_errors = exposed
+        await stage.agent.run("hi")
+    assert len(errors(caplog)) == 1
+    assert f"OSError, told as: quoting {HIDDEN}" in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_5_9_what_before_tool_call_raises_is_logged_as_the_hook_left_it(
+    caplog: pytest.LogCaptureFixture,
+):
+    async with running(Quoting, [call("plain")], "ok") as stage:
+        stage.agent.add_hook("before_tool_call", quoting)
+        await stage.agent.run("hi")
+    assert len(errors(caplog)) == 1
+    assert f"OSError, told as: quoting {HIDDEN}" in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_what_a_reconcile_raises_is_logged_without_its_text_where_a_hook_might_hide_it(
+    caplog: pytest.LogCaptureFixture,
+):
+    async with running(Quoting, [call("fails")], [call("fails")], "ok") as stage:
+        await stopped(stage)
+        await stage.agent.run("again")
+        assert errors(caplog) == ["reconcile of 'fails' failed"]
+        assert "in quoting" in caplog.text
+        assert "OSError, its text is withheld" in caplog.text
+        stage.agent.go_on.set()
+        await until_event(stage, "tool:ended_late")
+    assert SECRET not in caplog.text

@@ -286,11 +286,18 @@ class TaskOwner:
         """How many tasks run on that nobody waits for, because they ignored a cancel."""
         return len(self._left)
 
-    def keep(self, task: asyncio.Task[Any]) -> None:
-        """Own a task that was left behind, until it ends by itself."""
+    def keep(
+        self, task: asyncio.Task[Any], ended: Callable[[asyncio.Task[Any]], None] | None = None
+    ) -> None:
+        """Own a task that was left behind, until it ends by itself.
+
+        Its failure is logged here, unless `ended` takes over what comes of it.
+        """
         self._left.add(task)
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(self._finished if ended is None else self._forget)
+        if ended is not None:
+            task.add_done_callback(ended)
         log.warning(
             "%s ignores that it was cancelled and is left behind", task.get_name(), extra=FIELDS
         )

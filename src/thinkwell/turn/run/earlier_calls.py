@@ -8,8 +8,6 @@ of it; otherwise the call is refused, with the reason.
 
 from __future__ import annotations
 
-import logging
-
 import msgspec
 
 from thinkwell.core.turn_events import ToolOutcomeUnknown
@@ -18,11 +16,9 @@ from thinkwell.journal.ledger import LATE, LedgerRow, close_call, open_calls
 from thinkwell.tools.reconcile import Done, EarlierCall, NotDone
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.run.pending_call import PendingCall
-from thinkwell.turn.run.redaction import check_settled
+from thinkwell.turn.run.redaction import check_settled, log_unasked
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.tool_policy import Ready, Settled, unknown_outcome
-
-log = logging.getLogger("thinkwell.turn")
 
 NOT_DONE = "It did not take effect."
 
@@ -64,11 +60,11 @@ async def _what_came_of(turn: RunningTurn, tool: Tool, row: LedgerRow) -> Done |
         request_id=row.turn,
         agent=turn.parts.agent_ref,
     )
-    reconcile = tool.reconcile
+    reconcile, what = tool.reconcile, f"reconcile of {tool.name!r}"
     try:
-        return await call_user(f"reconcile of {tool.name!r}", reconcile, earlier)
-    except Exception:
-        log.exception("a reconcile failed", extra={"action": "reconcile", "tool": tool.name})
+        return await call_user(what, reconcile, earlier)
+    except Exception as error:  # noqa: BLE001 - then nobody knows, and the hooks see that
+        log_unasked(turn.parts, what, error, {"action": "reconcile", "tool": tool.name})
         return None
 
 

@@ -9,6 +9,7 @@ replayed from the ledger has been here before it was written there.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -23,7 +24,7 @@ from thinkwell.core.errors import (
     ToolTimeoutError,
 )
 from thinkwell.core.turn_events import ToolFailed
-from thinkwell.core.user_code import log_failure
+from thinkwell.core.user_code import code_fields, log_failure
 from thinkwell.hooks.contexts import CallInfo, ToolFailureContext, ToolSuccessContext, facts_of
 from thinkwell.hooks.dispatch import HookFailedError, Recovered
 from thinkwell.journal.turns import TurnRecord
@@ -154,9 +155,6 @@ def report_tool_failure(
         return
     if told is None or isinstance(told, RedactionError):
         return  # a hook made it a success, or has failed on it and has its own line
-    if told is not error:
-        hidden = ToolError(f"{type(error).__name__}, told as: {json.error_text(told)}")
-        error = hidden.with_traceback(error.__traceback__)
     turn.parts.bus.emit(
         ToolFailed,
         **turn.event_fields(),
@@ -166,7 +164,39 @@ def report_tool_failure(
     )
     level = logging.WARNING if stopped else logging.ERROR
     about = {"tool": call.tool_name, "tool_call_id": call.call_id}
-    log_failure(log, f"the tool {call.tool_name!r}", error, about, level=level)
+    log_failure(log, f"the tool {call.tool_name!r}", _as_told(error, told), about, level=level)
+
+
+def report_policy_failure(call: PendingCall, settled: Settled, told: BaseException | None) -> None:
+    """The same about a policy check that raised, so that the tool did not run."""
+    code, error = settled.policy, settled.error
+    if code is None or error is None or told is None or isinstance(told, RedactionError):
+        return
+    about = {**(code_fields(error) or {"hook": code}), "tool": call.tool_name}
+    log_failure(log, code, _as_told(error, told), about)
+
+
+def log_unasked(parts: Parts, what: str, error: BaseException, about: Mapping[str, str]) -> None:
+    """A line about what raised beside a call, where no hook can be asked what may be told of it.
+
+    If there are hooks that might hide something, the line has the kind of the error and where it
+    was raised, but not its text.
+    """
+    if parts.hooks.registry.hooks("on_tool_error"):
+        error = _without_text(error, "its text is withheld")
+    log_failure(log, what, error, about)
+
+
+def _as_told(error: BaseException, told: BaseException) -> BaseException:
+    """The error for the log: where it was raised, with the text that the hooks left."""
+    if told is error:
+        return error
+    return _without_text(error, f"told as: {json.error_text(told)}")
+
+
+def _without_text(error: BaseException, instead: str) -> ToolError:
+    hidden = ToolError(f"{type(error).__name__}, {instead}")
+    return hidden.with_traceback(error.__traceback__)
 
 
 def facts_of_call(turn: RunningTurn, call: PendingCall, settled: Settled) -> dict[str, Any]:

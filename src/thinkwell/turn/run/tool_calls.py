@@ -31,7 +31,11 @@ from thinkwell.turn.run.call_chunks import input_error
 from thinkwell.turn.run.journal_events import note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
-from thinkwell.turn.run.redaction import check_settled, report_tool_failure
+from thinkwell.turn.run.redaction import (
+    check_settled,
+    report_policy_failure,
+    report_tool_failure,
+)
 from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.spans import UNTRACED, tool_span
 from thinkwell.turn.run.step import Prompt, Step, step_tools
@@ -94,6 +98,7 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
     if ran and prepared.error is not None:
         stopped = prepared.outcome == "aborted"
         report_tool_failure(turn, call, prepared.error, settled.error, stopped=stopped)
+    report_policy_failure(call, prepared, settled.error)
     await _settle(turn, step, call, msgspec.structs.replace(settled, duration_ms=took))
 
 

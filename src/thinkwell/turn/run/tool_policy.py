@@ -7,7 +7,6 @@ a person or a client. Nothing has run and nothing is claimed when it is given.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeAlias, assert_never, cast
@@ -24,7 +23,7 @@ from thinkwell.core.errors import (
     UnknownToolError,
 )
 from thinkwell.core.ids import new_id
-from thinkwell.core.user_code import code_fields, log_failure, raised_in
+from thinkwell.core.user_code import raised_in
 from thinkwell.hooks.answers import Allow, Block, Fail, Substitute, ToolDecision
 from thinkwell.hooks.contexts import ToolCallContext, ToolOutcome
 from thinkwell.hooks.dispatch import HookFailedError
@@ -38,8 +37,6 @@ from thinkwell.turn.run.pending_call import PendingCall, disabled_tool, is_disab
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.tool_context import tool_context
-
-log = logging.getLogger("thinkwell.turn")
 
 REPEATABLE = ("pure", "idempotent")
 """Effects that may be had twice."""
@@ -77,6 +74,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody knows yet what came of it: its row in the ledger stays open."""
     checked: bool = False
     """Whether the hooks that may hide something have seen it."""
+    policy: str | None = None
+    """The policy check that raised `error`, if one did."""
 
     @property
     def error_text(self) -> str | None:
@@ -247,8 +246,13 @@ def kept_inside(turn: RunningTurn, settled: Settled) -> Settled:
 def _policy_error(
     turn: RunningTurn, call: PendingCall, tool: Tool | None, error: Exception
 ) -> Settled:
-    code = raised_in(error) or "before_tool_call"
-    whose = code_fields(error) or {"hook": code}
-    log_failure(log, code, error, {**whose, "tool": call.tool_name})
+    # Not logged here: its text may be for nobody, and `on_tool_error` has not seen it yet.
     text = None if turn.parts.agent.expose_errors else POLICY_ERROR
-    return Settled(outcome="errored", input=call.input, tool=tool, error=error, text=text)
+    return Settled(
+        outcome="errored",
+        input=call.input,
+        tool=tool,
+        error=error,
+        text=text,
+        policy=raised_in(error) or "before_tool_call",
+    )

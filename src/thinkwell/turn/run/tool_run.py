@@ -45,6 +45,7 @@ from thinkwell.turn.run.redaction import (
     check_output,
     facts_of_call,
     limited,
+    log_unasked,
     report_tool_failure,
 )
 from thinkwell.turn.run.running import RunningTurn
@@ -211,19 +212,24 @@ class _Work:
     def _leave(self, task: asyncio.Task[Any]) -> None:
         self._left = True
         parts, call_id = self._turn.parts, self._call.call_id
-        parts.tasks.keep(task)
+        parts.tasks.keep(task, self._ended_late)
         parts.bus.emit(
             ToolLeftBehind,
             **self._turn.event_fields(),
             tool_call_id=call_id,
             tool_name=self._tool_name,
         )
-        task.add_done_callback(self._ended_late)
 
     def _ended_late(self, task: asyncio.Task[Any]) -> None:
-        tasks = self._turn.parts.tasks
-        if not (task.cancelled() or tasks.closed):  # closed: the next start asks what came of it
+        if task.cancelled():
+            return
+        tasks, error = self._turn.parts.tasks, task.exception()
+        if not tasks.closed:
             tasks.spawn(self._record(task), name="late outcome")
+        elif error is not None:
+            # The next start asks what came of it; the hooks are gone.
+            what = f"the tool {self._tool_name!r}, left behind,"
+            log_unasked(self._turn.parts, what, error, {"tool": self._tool_name})
 
     async def _record(self, task: asyncio.Task[Any]) -> None:
         """The ledger learns what came of it; the stored reply stays as it is."""
