@@ -218,6 +218,27 @@ async def test_whoever_may_neither_clear_nor_decide_is_told_so_once(tmp_path: Pa
     assert "Back again." in output
 
 
+@pytest.mark.parametrize("place", ["/agents/assitant/ada", "/agents/assitant", "/"])
+async def test_a_misspelt_agent_is_told_which_there_are(tmp_path: Path, place: str):
+    """spec/01 §1.1: on the wire it is a plain 400. The server has answered and logs no error."""
+    app = tmp_path / "two.py"
+    app.write_text(
+        "from thinkwell import Think\nclass Assistant(Think): model = 'demo'\n"
+        "class Helper(Think): model = 'demo'\n"
+    )
+    async with thinkwell("serve", str(app), "--port", "0", store=tmp_path / "x.db") as server:
+        address = await server.address()
+        await server.says("Press Ctrl-C to stop.\n")
+        async with thinkwell("chat", f"{address}{place}", "--agent", "assitant") as chat:
+            said = await chat.ends("hello\n")
+        assert said == (
+            f"Error: There is no agent 'assitant' at {address}; it has assistant, helper.\n"
+        )
+        assert chat.status == 1
+        server.process.terminate()
+        assert await server.ends() == ""
+
+
 async def test_an_agent_that_does_not_chat_says_so(tmp_path: Path):
     app = tmp_path / "counter.py"
     app.write_text("from thinkwell import Agent\nclass Counter(Agent): ...\n")

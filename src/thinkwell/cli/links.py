@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Protocol
 from urllib.parse import urlsplit
+
+import msgspec
 
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.app import App
+from thinkwell.server.routing import split_path
 from thinkwell.wire.encode import Frame
 from thinkwell.wire.http import HttpRequest
 
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 LARGEST_CODE_TO_RETRY = 3999
 """Close codes above are the app's way to say no (spec/01 §1.3.3); so is 1008."""
 POLICY_VIOLATION = 1008
+UNKNOWN_CLASS = 400
+"""How a server answers to a class it does not have (spec/01 §1.1)."""
 _UNKNOWN_USER = frozenset({401, 403, 4401, 4403})
 _WHO = "Say who you are, for example with --header 'Authorization: Bearer ...'."
 
@@ -101,7 +106,7 @@ async def socket_link(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Li
             finally:
                 await tasks.close()
     except aiohttp.WSServerHandshakeError as error:
-        raise _refusal(url, error.status) from error
+        raise await _refusal(url, error.status, headers) from error
     except (OSError, aiohttp.ClientError) as error:
         raise LinkError(f"There is no agent at {url}: {error}") from error
 
@@ -159,14 +164,37 @@ def _socket_url(url: str) -> str:
     return address._replace(scheme=scheme, query=f"{query}_pk={new_id()}").geturl()
 
 
-def _refusal(url: str, status: int) -> LinkError:
+async def _refusal(url: str, status: int, headers: Mapping[str, str]) -> LinkError:
     if status in _UNKNOWN_USER:
         return LinkError(f"The server at {url} refuses you ({status}). {_WHO}", final=True)
+    if status == UNKNOWN_CLASS:
+        address = urlsplit(url)
+        segments = split_path(address.path)  # mount, prefix, class, name
+        class_name, path = segments[-2], "/".join(segments[:-3])
+        scheme = address.scheme.replace("ws", "http")
+        server = address._replace(scheme=scheme, path=path, query="").geturl()
+        with suppress(LinkError):  # then the status has to do
+            known = (await _settings(server, headers)).agents
+            if class_name not in known:
+                text = f"There is no agent {class_name!r} at {server}; it has {', '.join(known)}."
+                return LinkError(text, final=True)
     return LinkError(f"There is no agent at {url}: the server answers {status}.", final=True)
 
 
 async def first_agent(server_url: str, wanted: str | None, headers: Mapping[str, str]) -> str:
     """The URL of an agent class of a server: the wanted one, or the first it offers."""
+    settings = await _settings(server_url, headers)
+    return f"{server_url}/{settings.prefix}/{wanted or settings.agents[0]}"
+
+
+class _Settings(msgspec.Struct):
+    """What a server says of itself to whoever wants to talk to it."""
+
+    prefix: str
+    agents: Annotated[list[str], msgspec.Meta(min_length=1)]
+
+
+async def _settings(server_url: str, headers: Mapping[str, str]) -> _Settings:
     import aiohttp
 
     try:
@@ -174,7 +202,6 @@ async def first_agent(server_url: str, wanted: str | None, headers: Mapping[str,
             aiohttp.ClientSession(trust_env=True, headers=dict(headers)) as session,
             session.get(f"{server_url}/_thinkwell/settings", raise_for_status=True) as answer,
         ):
-            settings = await answer.json(content_type=None)
-            return f"{server_url}/{settings['prefix']}/{wanted or settings['agents'][0]}"
-    except (OSError, ValueError, LookupError, TypeError, aiohttp.ClientError) as error:
+            return msgspec.json.decode(await answer.read(), type=_Settings)
+    except (OSError, ValueError, msgspec.MsgspecError, aiohttp.ClientError) as error:
         raise LinkError(f"There is no Thinkwell server at {server_url}: {error}") from error

@@ -104,6 +104,9 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
             self.transport.writelines(fragment_frame(*fragment))
         elif texts is None:
             await super().send(message)
+            if kind == "websocket.http.response.body" and not message.get("more_body"):
+                # uvicorn forgets that a refusal is an answer, too, and would log that none came.
+                self.handshake_complete = True
         else:
             self.transport.write(join_frames(texts))
 
