@@ -68,6 +68,23 @@ TURN = textwrap.dedent("""
 COUNT = "from pydantic import BaseModel\nclass Count(BaseModel):\n    n: int\n"
 OWN = 'If the name is your own, say so: `class A(..., own_names=["{}"])`.'
 
+FORMS = (
+    'Give a text such as "hello", a message such as {"role": "user", "content": "hello"}, or a '
+    "list of messages."
+)
+
+
+def asked(wrote: str, told: str) -> Mistake:
+    """A call of an agent that runs."""
+    code = "class A(Think):\n    model = 'demo'\n"
+    main = textwrap.dedent(f"""
+        async def main():
+            async with App([A], store="sqlite://:memory:") as app:
+                await app.agent(A).{wrote}
+    """)
+    return Mistake(f"await app.agent(A).{wrote}", told, code + main)
+
+
 IN_THE_CLASS = [
     body(
         "def before_trun(self, ctx): ...",
@@ -400,6 +417,12 @@ IN_A_CALL = [
         "A() is not awake: made by hand, it has no conversation, state or storage. Write "
         "`async with App(agents=[A]) as app:` and use `app.agent(A)`, or `create_agent(...)`.",
         "class A(Think): ...\nasync def main():\n    await A().run('hi')",
+    ),
+    asked("run(3)", f"3 is no input. {FORMS}"),
+    asked('run(b"hello")', f"b'hello' is no input. {FORMS}"),
+    asked(
+        'run({"role": "person", "content": "hello"})',
+        f"needs a `role`: one of user, assistant, system. {FORMS}",
     ),
     Mistake('create_agent("demo")', "create_agent() takes named arguments. Write `model='demo'`."),
     Mistake(

@@ -34,7 +34,10 @@ async def test_what_replaces_the_history_while_a_turn_is_accepted_is_refused(ver
         assert texts == ["first", "one", "second", "two"]
 
 
-@pytest.mark.parametrize("nothing", ["", []])
+EMPTY: Any = {"id": "2", "role": "user", "parts": []}
+
+
+@pytest.mark.parametrize("nothing", ["", [], EMPTY, [EMPTY], {"role": "user", "content": ""}])
 async def test_nothing_to_answer_is_no_turn(nothing: Any):
     async with create_agent(model=ScriptedModel([])) as agent:
         assert (await agent.run(nothing)).status == "skipped"
@@ -43,4 +46,32 @@ async def test_nothing_to_answer_is_no_turn(nothing: Any):
             await agent.submit(nothing)
         with pytest.raises(ValueError, match=r"steer\(\) needs at least one message"):
             await agent.steer(nothing)
+        assert await agent.get_messages() == []
+
+
+@pytest.mark.parametrize("call", ["run", "submit", "steer", "save_messages", "add_messages"])
+async def test_a_message_without_an_id_gets_one(call: str):
+    hello: Any = {"role": "user", "content": "hello"}
+    async with create_agent(model=ScriptedModel(["one", "two"])) as agent:
+        for given in (hello, [hello]):
+            await getattr(loosely(agent), call)(given)
+            await agent.wait_until_stable()
+        asked = [each for each in await agent.get_messages() if each["role"] == "user"]
+        assert [text_of(message) for message in asked] == ["hello", "hello"]
+        assert len({message["id"] for message in asked}) == 2
+        assert "id" not in hello
+
+
+@pytest.mark.parametrize("wrong", [3, None, b"hi", object(), [3], ["hi"], {"role": "user"}, {1, 2}])
+async def test_what_is_no_input_is_refused_with_the_forms_there_are(wrong: Any):
+    async with create_agent(model=ScriptedModel([])) as agent:
+
+        async def stream(given: Any) -> None:
+            async for _ in agent.stream(given):
+                pass
+
+        names = ("run", "submit", "steer", "save_messages", "add_messages")
+        for call in (*(getattr(loosely(agent), name) for name in names), stream):
+            with pytest.raises((TypeError, ValueError), match="Give a text such as"):
+                await call(wrong)
         assert await agent.get_messages() == []

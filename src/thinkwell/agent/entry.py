@@ -50,8 +50,8 @@ from thinkwell.tools.tool import Tool, client_tool
 from thinkwell.turn.ask.admission import (
     MessageInput,
     TurnRequest,
-    as_messages,
-    is_empty,
+    read_input,
+    read_question,
     refuse_nested,
 )
 from thinkwell.turn.ask.run_options import NO_OPTIONS, Options
@@ -271,7 +271,7 @@ async def _ask(turns: Turns, request: ChatCall, request_id: str | None = None) -
 def _request(trigger: Trigger, asked: MessageInput | InputFunction, **fields: Any) -> TurnRequest:
     if callable(asked):
         return TurnRequest(trigger=trigger, function_input=True, **fields)
-    return TurnRequest(trigger=trigger, messages=as_messages(asked), **fields)
+    return TurnRequest(trigger=trigger, messages=read_input(asked), **fields)
 
 
 def _handled(tool: Tool, run: OnClientToolCall) -> Tool:
@@ -299,13 +299,14 @@ async def run(
     **fields: Any,
 ) -> TurnResult:
     """Run a turn with the options that `run` was given."""
-    if is_empty(asked):
+    messages = read_question(asked)
+    if not messages:
         return skipped(options)
     if options.model is not None:  # a mistake in its name is raised before anything is accepted
         await turns.parts.load_model(options.model)
     request = TurnRequest(
         trigger="programmatic",
-        messages=as_messages(asked),
+        messages=messages,
         new_ids=isinstance(asked, str),
         chosen=options.stored(),
         **fields,
@@ -326,7 +327,7 @@ async def run_turn(
     asked: MessageInput | InputFunction = given["input"]
     if mode == "submit":
         return await agent.submit(cast("MessageInput", asked), **rest)
-    nothing = not callable(asked) and is_empty(asked)
+    nothing = not callable(asked) and not read_question(asked)
     if mode == "stream" and nothing:
         return await skip_with_callback(given["callback"])
     if mode == "stream":

@@ -35,6 +35,7 @@ from thinkwell.turn.ask.admission import (
     TurnRequest,
     as_messages,
     from_client,
+    read_input,
 )
 from thinkwell.turn.ask.answers import approval_answer, result_answer
 from thinkwell.turn.ask.authority import demand
@@ -116,7 +117,7 @@ class AgentKit:
         """Accept a turn."""
         request = TurnRequest(
             trigger="submission",
-            messages=as_messages(input) if by is None else _of_client(input),
+            messages=read_input(input) if by is None else _of_client(input),
             new_ids=isinstance(input, str),
             request_id=request_id,
             idempotency_key=idempotency_key,

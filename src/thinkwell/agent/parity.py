@@ -34,7 +34,7 @@ from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.journal.submission import Submission
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.session import Session
-from thinkwell.turn.ask.admission import MessageInput, TurnRequest, as_messages, refuse_nested
+from thinkwell.turn.ask.admission import MessageInput, TurnRequest, read_input, refuse_nested
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction
 from thinkwell.turn.turns import Turns
@@ -89,7 +89,7 @@ class Parity:
             return await run_and_wait(
                 self._turns, request, call="save_messages", signal=signal, input_function=messages
             )
-        request = TurnRequest(trigger="programmatic", messages=as_messages(messages))
+        request = TurnRequest(trigger="programmatic", messages=read_input(messages))
         return await run_and_wait(self._turns, request, call="save_messages", signal=signal)
 
     async def submit_messages(

@@ -37,9 +37,9 @@ from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.admission import (
     MessageInput,
     TurnRequest,
-    as_messages,
-    is_empty,
-    refuse_empty,
+    read_input,
+    read_needed,
+    read_question,
     refuse_nested,
 )
 from thinkwell.turn.ask.answers import approval_answer, result_answer
@@ -178,10 +178,9 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
         The same id or key again gives the first submission with `accepted=False`. Look at it with
         `get_turn`, stop it with `cancel_chat`.
         """
-        refuse_empty("submit", input)
         request = TurnRequest(
             trigger="submission",
-            messages=as_messages(input),
+            messages=read_needed("submit", input),
             new_ids=isinstance(input, str),
             request_id=submission_id,
             idempotency_key=idempotency_key,
@@ -196,10 +195,10 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
         A turn that fails or is stopped ends with an `error` or `abort` chunk. Nothing to answer is
         no turn, and no chunk, as `run` skips it.
         """
-        if is_empty(input):
+        if not (messages := read_question(input)):
             return
         refuse_nested("stream", self._turns.parts.owner.agent_id)
-        request = TurnRequest(trigger="programmatic", messages=as_messages(input))
+        request = TurnRequest(trigger="programmatic", messages=messages)
         _, handle = await self._turns.ask(request, awaited=True)
         if handle is not None:
             async with aclosing(self._turns.chunks(handle)) as chunks:
@@ -211,8 +210,7 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
 
     async def steer(self, text: str) -> Submission:
         """Say something while a turn runs: it stops at its next step, and this is answered next."""
-        refuse_empty("steer", text)
-        request = TurnRequest(trigger="submission", messages=as_messages(text), steer=True)
+        request = TurnRequest(trigger="submission", messages=read_needed("steer", text), steer=True)
         admission, _ = await self._turns.ask(request)
         return Submission.of(admission.record, accepted=admission.accepted)
 
@@ -269,14 +267,15 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
 
     async def add_messages(
         self,
-        messages: Sequence[UIMessage] | Callable[[list[UIMessage]], Sequence[UIMessage]],
+        messages: MessageInput | Callable[[list[UIMessage]], Sequence[UIMessage]],
         *,
         parent_id: Parent = AUTO,
         mode: Literal["append", "upsert"] = "append",
         broadcast: bool = True,
     ) -> None:
         """Write messages as a chain, without running a turn. Safe inside a tool."""
-        await self.session.add_messages(messages, parent_id, mode=mode)
+        chain = messages if callable(messages) else read_input(messages)
+        await self.session.add_messages(chain, parent_id, mode=mode)
         if broadcast and not self._turns.busy:
             await self._turns.parts.audience.send_transcript()
         self._turns.changed()

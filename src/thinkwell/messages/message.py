@@ -25,6 +25,16 @@ class UIMessage(TypedDict):
     metadata: NotRequired[dict[str, Any]]
 
 
+class NewMessage(TypedDict):
+    """A message as a program may write it down: an id is made, `content` becomes a text part."""
+
+    id: NotRequired[str]
+    role: Role
+    content: NotRequired[str]
+    parts: NotRequired[list[Part]]
+    metadata: NotRequired[dict[str, Any]]
+
+
 SETTLED_STATES = frozenset({"output-available", "output-error", "output-denied"})
 # Our own encoder writes no spaces, so the text can be searched without decoding it.
 _HIDDEN = '"hidden":true'

@@ -10,6 +10,7 @@ unless it names a stored question to edit or to answer again.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
@@ -33,7 +34,7 @@ from thinkwell.journal.turns import (
     inherited_tools,
     unsettled_turns,
 )
-from thinkwell.messages.message import UIMessage, user_message
+from thinkwell.messages.message import NewMessage, UIMessage, user_message
 from thinkwell.messages.sanitize import keep_user_parts, strip_reserved_metadata
 from thinkwell.messages.validate import check_message
 from thinkwell.session.draft import check_new_id, make_draft
@@ -397,8 +398,40 @@ def is_inside_turn(agent_id: str) -> bool:
     return turn is not None and turn.active and turn.record.agent_id == agent_id
 
 
-MessageInput: TypeAlias = str | UIMessage | Sequence[UIMessage]
+MessageInput: TypeAlias = str | UIMessage | NewMessage | Sequence[UIMessage | NewMessage]
 """What starts a turn: a text, a message, or several."""
+_FORMS = (
+    'Give a text such as "hello", a message such as {"role": "user", "content": "hello"}, or a '
+    "list of messages."
+)
+
+
+def read_input(value: MessageInput) -> tuple[UIMessage, ...]:
+    """What a program gives as input. A message without an id gets one.
+
+    Raises `TypeError` or `ValueError` that says which forms there are.
+    """
+    # Checked although it is typed: bytes would be a list of numbers, a dict without an id a riddle.
+    given: Any = value
+    if not isinstance(given, Mapping | Sequence) or isinstance(given, bytes | bytearray):
+        raise TypeError(f"{reprlib.repr(given)} is no input. {_FORMS}")
+    if isinstance(given, str):
+        return as_messages(given)
+    messages = cast("Sequence[Any]", (given,) if isinstance(given, Mapping) else given)
+    try:
+        return as_messages([_with_id(message) for message in messages])
+    except ValueError as error:
+        raise ValueError(f"This is no input: {error}. {_FORMS}") from None
+
+
+def _with_id(message: Any) -> Any:
+    return {"id": new_id(), **message} if isinstance(message, Mapping) else message
+
+
+def read_question(value: MessageInput) -> tuple[UIMessage, ...]:
+    """The same, but nothing where there is nothing to answer."""
+    messages = read_input(value) if value != "" else ()
+    return messages if any(message["parts"] for message in messages) else ()
 
 
 def as_messages(value: MessageInput) -> tuple[UIMessage, ...]:
@@ -424,12 +457,9 @@ def from_client(message: UIMessage) -> UIMessage:
     return keep_user_parts(strip_reserved_metadata(message))
 
 
-def refuse_empty(call: str, value: MessageInput) -> None:
-    """Raises `ValueError` where nothing to answer is a mistake of the caller's."""
-    if is_empty(value):
+def read_needed(call: str, value: MessageInput) -> tuple[UIMessage, ...]:
+    """The same where nothing to answer is a mistake of the caller's: raises `ValueError`."""
+    messages = read_question(value)
+    if not messages:
         raise ValueError(f'{call}() needs at least one message: `await agent.{call}("hello")`.')
-
-
-def is_empty(value: MessageInput) -> bool:
-    """Whether there is nothing to answer."""
-    return len(value) == 0
+    return messages
