@@ -74,9 +74,9 @@ FORMS = (
 )
 
 
-def asked(wrote: str, told: str) -> Mistake:
+def asked(wrote: str, told: str, before: str = "") -> Mistake:
     """A call of an agent that runs."""
-    code = "class A(Think):\n    model = 'demo'\n"
+    code = f"{before}class A(Think):\n    model = 'demo'\n"
     main = textwrap.dedent(f"""
         async def main():
             async with App([A], store="sqlite://:memory:") as app:
@@ -423,6 +423,15 @@ IN_A_CALL = [
     asked(
         'run({"role": "person", "content": "hello"})',
         f"needs a `role`: one of user, assistant, system. {FORMS}",
+    ),
+    asked(
+        'run("hi", output="City")',
+        "'City' is a text, not a class. Give the class without quotes: `output=City`.",
+    ),
+    asked(
+        'run("hi", output=City(name="Oslo"))',
+        "City(name='Oslo') is a value, not a class. Give the class: `output=City`.",
+        "from pydantic import BaseModel\nclass City(BaseModel):\n    name: str\n",
     ),
     Mistake('create_agent("demo")', "create_agent() takes named arguments. Write `model='demo'`."),
     Mistake(

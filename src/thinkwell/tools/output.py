@@ -11,6 +11,7 @@ is none travels under one key and is unpacked by `parse` and `validate`.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Collection, Mapping
 from typing import (
     TYPE_CHECKING,
@@ -41,6 +42,8 @@ FINAL_ANSWER = "final_answer"
 """The name of the hidden tool; a number is put behind it if the name is taken."""
 
 _WRAPPED = "value"
+_OF_TYPES = ("typing", "types", "typing_extensions")
+"""Where the classes of types such as `list[int]` and `int | None` are, which are no classes."""
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
@@ -185,6 +188,7 @@ def _read(schema: Any) -> tuple[dict[str, Any], _Checker]:
     if isinstance(schema, Mapping):
         described = dict(cast("Mapping[str, Any]", schema))
         return described, lambda value, raw: _check_json(described, value, raw)
+    _refuse_value(schema)
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
 
@@ -194,6 +198,20 @@ def _read(schema: Any) -> tuple[dict[str, Any], _Checker]:
     except PydanticUserError as error:
         raise ConfigurationError(f"{schema!r} cannot be an output: {error.message}") from error
     return described, lambda value, raw: _check_type(adapter, value, raw)
+
+
+def _refuse_value(schema: Any) -> None:
+    """Refuse what is no type, before pydantic tries: it would look up a text in this module."""
+    kind = cast("type[Any]", type(schema))
+    if isinstance(schema, str):
+        raise ConfigurationError(
+            f"{schema!r} is a text, not a class. Give the class without quotes: `output=City`."
+        )
+    if schema is not None and not isinstance(schema, type) and kind.__module__ not in _OF_TYPES:
+        raise ConfigurationError(
+            f"{reprlib.repr(schema)} is a value, not a class. Give the class: "
+            f"`output={kind.__name__}`."
+        )
 
 
 def _check_json(schema: Mapping[str, Any], value: Any, raw: str) -> Any:

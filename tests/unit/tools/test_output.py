@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Annotated, Any, Literal, NewType
 
 import pytest
-from pydantic import BaseModel, ConfigDict
-from typing_extensions import TypedDict
+from pydantic import BaseModel, ConfigDict, Field, conlist
+from typing_extensions import TypeAliasType, TypedDict
 
 from thinkwell.core.errors import ConfigurationError, OutputError, ToolInputError
 from thinkwell.tools import Output
@@ -17,6 +17,9 @@ from thinkwell.tools.output import (
     final_answer_tool,
     resolve_mode,
 )
+
+
+Numbers = TypeAliasType("Numbers", list[int])
 
 
 class Trip(BaseModel):
@@ -97,6 +100,31 @@ class TestSchemas:
     )
     def test_the_name_is_one_that_providers_take(self, output, name):
         assert output.name == name
+
+    @pytest.mark.parametrize(
+        "value", [Trip(city="Oslo", days=1), Point(1, 2), 3, [int], "json", "int", len, lambda: 1]
+    )
+    def test_a_value_in_the_place_of_its_class_is_refused(self, value):
+        with pytest.raises(ConfigurationError, match=r"not a class. Give the class.*`output="):
+            Output(value)
+
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            list[int],
+            int | None,
+            Literal["a"],
+            Annotated[int, Field(gt=1)],
+            NewType("Metres", int),
+            Numbers,
+            list[Trip] | None,
+            Any,
+            conlist(int, min_length=1),
+            type(None),
+        ],
+    )
+    def test_every_type_can_be_an_output(self, kind):
+        assert Output(kind).json_schema["type"] == "object"
 
     def test_what_cannot_be_an_output_is_refused_at_once(self):
         class Plain: ...
