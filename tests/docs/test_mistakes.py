@@ -413,6 +413,25 @@ IN_A_CALL = [
         "agent = create_agent(model='demo')\n@agent.add_hook('before_turn')\ndef f(ctx): ...",
     ),
     Mistake(
+        "await app.agent(A).hello()",
+        '`app.agent(A, "default").hello` does not work: only async methods can be called from '
+        "outside an agent. Add `async def call_hello(self): return self.hello()` to A and write "
+        '`await app.agent(A, "default").call_hello()`.',
+        "class A(Think):\n    def hello(self): ...\nApp([A]).agent(A).hello()",
+    ),
+    Mistake(
+        'app.agent(A).add_hook("before_turn", f)',
+        '`app.agent(A, "default").add_hook` does not work: an agent adds its hooks itself. Write '
+        '`async def on_start(self): self.add_hook(...)` in A, or `@hook("before_turn")` above one '
+        "of its methods.",
+        "class A(Think): ...\nApp([A]).agent(A).add_hook('before_turn', print)",
+    ),
+    Mistake(
+        'app.agent(A).run_sync("hi")',
+        "A has no method 'run_sync'. Write `await app.agent(A, \"default\").run(...)`.",
+        "class A(Think): ...\nApp([A]).agent(A).run_sync('hi')",
+    ),
+    Mistake(
         'await A().run("hi")',
         "A() is not awake: made by hand, it has no conversation, state or storage. Write "
         "`async with App(agents=[A]) as app:` and use `app.agent(A)`, or `create_agent(...)`.",

@@ -58,7 +58,7 @@ class AgentStub:
             return NamespaceStub(self._call, method)
         if member is None:
             known = [name for name in dir(self._cls) if not name.startswith("_")]
-            near = hint(method) or did_you_mean(method, known)
+            near = self._sync_hint(method) or hint(method) or did_you_mean(method, known)
             raise AttributeError(f"{self._cls.__name__} has no method {method!r}.{near}")
         function = inspect.unwrap(member) if callable(member) else member
         if is_iterator(function):
@@ -82,12 +82,43 @@ class AgentStub:
 
     def _explain(self, member: str) -> str:
         name = self._cls.__name__
-        agent = f'app.agent({name}, "{self._address.name}")'
+        if member == "add_hook":
+            return (
+                f"`{self._shown}.add_hook` does not work: an agent adds its hooks itself. Write "
+                f"`async def on_start(self): self.add_hook(...)` in {name}, or "
+                '`@hook("before_turn")` above one of its methods.'
+            )
+        function = inspect.getattr_static(self._cls, member)
+        called, given, passed = f"read_{member}", "", ""
+        if callable(function):
+            called, (given, passed) = f"call_{member}", _passed_on(function)
+        more = f", {given}" if given else ""
         return (
-            f"`{agent}.{member}` does not work: only async methods can be called from outside an "
-            f"agent. Add `async def read_{member}(self): return self.{member}` to {name} and "
-            f"write `await {agent}.read_{member}()`."
+            f"`{self._shown}.{member}` does not work: only async methods can be called from "
+            f"outside an agent. Add `async def {called}(self{more}): return self.{member}{passed}` "
+            f"to {name} and write `await {self._shown}.{called}({given})`."
         )
+
+    @property
+    def _shown(self) -> str:
+        return f'app.agent({self._cls.__name__}, "{self._address.name}")'
+
+    def _sync_hint(self, method: str) -> str:
+        """An agent without a class has `run_sync`, because nobody else may run it."""
+        return f" Write `await {self._shown}.run(...)`." if method == "run_sync" else ""
+
+
+def _passed_on(function: Callable[..., Any]) -> tuple[str, str]:
+    """The parameters of a method as another one would name them, and as it would pass them on."""
+    known = list(inspect.signature(inspect.unwrap(function)).parameters.values())
+    parameters = known if isinstance(function, staticmethod) else known[1:]
+    stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    given = [stars.get(each.kind, "") + each.name for each in parameters]
+    passed = [
+        f"{each.name}={each.name}" if each.kind is inspect.Parameter.KEYWORD_ONLY else name
+        for each, name in zip(parameters, given, strict=True)
+    ]
+    return ", ".join(given), f"({', '.join(passed)})"
 
 
 class NamespaceStub:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import pytest
 
 from tests.unit.server.fakes import FakeHost
-from thinkwell import Think
+from thinkwell import App, Think
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
@@ -60,6 +61,58 @@ async def test_a_method_that_gives_an_async_iterator_is_followed(stub: AgentStub
 def test_anything_else_says_what_to_write(stub: AgentStub, member: str):
     with pytest.raises(AttributeError, match=rf'app.agent\(Assistant, "alice"\).{member}'):
         getattr(stub, member)
+
+
+class Advised(Think):
+    model = "demo"
+
+    @property
+    def size(self) -> int:
+        return 3
+
+    def hello(self) -> str:
+        return "hello"
+
+    def add(self, a: int, *more: int, b: int = 2) -> int:
+        return a + sum(more) + b
+
+    @staticmethod
+    def double(n: int) -> int:
+        return 2 * n
+
+
+@pytest.mark.parametrize(
+    ("member", "given", "gives"),
+    [
+        ("size", (), 3),
+        ("hello", (), "hello"),
+        ("double", (4,), 8),
+    ],
+)
+async def test_what_it_says_works_when_it_is_written(member: str, given: Any, gives: Any):
+    stub: Any = AgentStub(Advised, AgentAddress("advised", "alice"), FakeHost)
+    with pytest.raises(AttributeError) as told:
+        getattr(stub, member)
+    method, call = re.findall(r"`(async def .*?)`.*`await .*\.(\w+)\(", str(told.value))[0]
+    names: dict[str, Any] = {"Advised": Advised}
+    exec(f"class More(Advised):\n    {method}", names)
+    async with App([names["More"]], store="sqlite://:memory:") as app:
+        assert await getattr(app.agent(names["More"]), call)(*given) == gives
+
+
+def test_it_passes_on_every_kind_of_parameter():
+    stub: Any = AgentStub(Advised, AgentAddress("advised", "alice"), FakeHost)
+    with pytest.raises(
+        AttributeError,
+        match=re.escape("`async def call_add(self, a, *more, b): return self.add(a, *more, b=b)`"),
+    ):
+        _ = stub.add
+
+
+def test_hooks_are_added_by_the_agent_itself():
+    stub: Any = AgentStub(Advised, AgentAddress("advised", "alice"), FakeHost)
+    with pytest.raises(AttributeError, match=r"async def on_start\(self\): self.add_hook"):
+        stub.add_hook("before_turn", print)
 
 
 def test_nothing_can_be_set_on_a_stub_where_the_agent_would_not_see_it(stub: AgentStub):

@@ -18,7 +18,6 @@ from thinkwell.tools.output import (
     resolve_mode,
 )
 
-
 Numbers = TypeAliasType("Numbers", list[int])
 
 

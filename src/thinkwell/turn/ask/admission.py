@@ -425,7 +425,9 @@ def read_input(value: MessageInput) -> tuple[UIMessage, ...]:
 
 
 def _with_id(message: Any) -> Any:
-    return {"id": new_id(), **message} if isinstance(message, Mapping) else message
+    if not isinstance(message, Mapping):
+        return message
+    return {"id": new_id(), **cast("Mapping[str, Any]", message)}
 
 
 def read_question(value: MessageInput) -> tuple[UIMessage, ...]:
