@@ -452,6 +452,12 @@ IN_A_CALL = [
         "City(name='Oslo') is a value, not a class. Give the class: `output=City`.",
         "from pydantic import BaseModel\nclass City(BaseModel):\n    name: str\n",
     ),
+    Mistake(
+        'ScriptedModel("Hello")',
+        "ScriptedModel('Hello') is no list of steps. Write one step for each call of the model: "
+        '`ScriptedModel([[call("add")], "done"])`.',
+        'from thinkwell.testing import ScriptedModel\nScriptedModel("Hello")',
+    ),
     Mistake('create_agent("demo")', "create_agent() takes named arguments. Write `model='demo'`."),
     Mistake(
         'create_agent(model="demo", max_step=3)',

@@ -2,9 +2,9 @@
 
 `ScriptedModel([...])` takes one step per expected call. A call too many is a failure with an
 `AssertionError` in it; `assert_complete()` complains about steps left over. A step is a text, a
-list of pieces and events, or a function from the request to a step. `pause()` puts a gate into the
-stream: the test waits until the model stands there (`await gate.reached()`) and lets it go on
-(`gate.open()`), so tests wait for states and never for time.
+list of pieces and events (one alone needs no list), or a function from the request to a step.
+`pause()` puts a gate into the stream: the test waits until the model stands there (`await
+gate.reached()`) and lets it go on (`gate.open()`), so tests wait for states and never for time.
 """
 
 from __future__ import annotations
@@ -84,9 +84,11 @@ class Gate:
 
 
 Piece: TypeAlias = "Text | Reasoning | Call | Gate | ModelEvent | str"
-Step: TypeAlias = "str | Sequence[Piece] | Callable[[ModelRequest], str | Sequence[Piece]]"
+Step: TypeAlias = "Piece | Sequence[Piece] | Callable[[ModelRequest], Piece | Sequence[Piece]]"
 
 _EVENT_TYPES = ModelEvent.__args__
+_PIECES = (Text, Reasoning, Call, Gate, *_EVENT_TYPES)
+_SCRIPT = 'Write one step for each call of the model: `ScriptedModel([[call("add")], "done"])`.'
 _WORDS = re.compile(r"\s*\S+\s*$|\s*\S+|\s+")
 
 
@@ -136,7 +138,11 @@ class ScriptedModel:
     """Plays one step per call and records every request in `requests`."""
 
     def __init__(self, steps: Iterable[Step] = (), *, model_id: str = "scripted") -> None:
-        self._steps = list(steps)
+        given: Any = steps
+        if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+            raise TypeError(f"ScriptedModel({given!r}) is no list of steps. {_SCRIPT}")
+        self._steps: list[Step] = []
+        self.add(*steps)
         self._played = 0
         self._calls = 0
         self._model_id = model_id
@@ -153,8 +159,8 @@ class ScriptedModel:
         return self._model_id
 
     def add(self, *steps: Step) -> None:
-        """Append steps to the script."""
-        self._steps.extend(steps)
+        """Append steps to the script. Raises `TypeError` for what is none."""
+        self._steps.extend(_checked(step) for step in steps)
 
     def assert_complete(self) -> None:
         """Complain if steps are left over."""
@@ -197,8 +203,8 @@ class ScriptedModel:
 
     def _pieces(self, step: Step, request: ModelRequest) -> Iterable[ModelEvent | Gate]:
         if callable(step):
-            step = step(request)
-        pieces = [step] if isinstance(step, str) else step
+            step = _checked(step(request))
+        pieces = cast("Sequence[Piece]", [step] if isinstance(step, str) else step)
         made_calls = False
         for index, piece in enumerate(pieces):
             made_calls = made_calls or isinstance(piece, Call | ToolCall)
@@ -219,12 +225,24 @@ class ScriptedModel:
             case Call():
                 self._calls += 1
                 yield from _call_events(piece, piece.id or f"call-{self._calls}")
-            case Gate() | Failure() | Finish():
-                yield piece
-            case _ if isinstance(piece, _EVENT_TYPES):
-                yield piece
             case _:
-                raise TypeError(f"A scripted step cannot hold {piece!r}.")
+                yield piece
+
+
+def _checked(step: Any) -> Any:
+    """The step; a piece alone is a step of one."""
+    if isinstance(step, str) or callable(step):
+        return step
+    if isinstance(step, _PIECES):
+        return [step]
+    # Looked at before a turn plays it: there, it would be an error of the turn.
+    if not isinstance(step, Iterable) or isinstance(step, bytes | Mapping):
+        raise TypeError(f"{step!r} is no step of a script. {_SCRIPT}")
+    pieces = list(cast("Iterable[Any]", step))
+    for piece in pieces:
+        if not isinstance(piece, (str, *_PIECES)):
+            raise TypeError(f"A scripted step cannot hold {piece!r}. {_SCRIPT}")
+    return pieces
 
 
 def _text_events(part_id: str, part: Text) -> Iterable[ModelEvent]:

@@ -1,6 +1,7 @@
 """The scripted model: says what was written down and complains about the rest."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -64,8 +65,27 @@ class TestSteps:
         model = ScriptedModel([lambda asked: asked.provider_options["nothing"]])
         assert isinstance(failure_of(await collect(model)), KeyError)
 
-    async def test_a_step_that_means_nothing_is_a_failure(self):
-        assert "cannot hold 5" in str(failure_of(await collect(ScriptedModel([[5]]))))  # type: ignore[list-item]
+    async def test_a_function_that_gives_no_step_is_a_failure(self):
+        model = ScriptedModel([lambda _: [5]])  # type: ignore[list-item, arg-type]
+        assert "cannot hold 5" in str(failure_of(await collect(model)))
+
+    @pytest.mark.parametrize("piece", [call("add"), text("done"), error(OSError("x"))])
+    async def test_a_piece_alone_is_a_step_of_one(self, piece: Any):
+        alone, listed = ScriptedModel([piece, "ok"]), ScriptedModel([[piece], "ok"])
+        assert await collect(alone) == await collect(listed)
+        assert text_of(await collect(alone)) == "ok"
+
+    @pytest.mark.parametrize(
+        "script",
+        ["Hello there", None, 3, {"text": "x"}, [{"text": "x"}], [3], [b"x"], [[5]], [[["a"]]]],
+    )
+    def test_what_is_no_script_is_refused_when_it_is_made(self, script: Any):
+        with pytest.raises(TypeError, match="Write one step for each call of the model"):
+            ScriptedModel(script)
+
+    def test_what_is_no_step_cannot_be_added(self):
+        with pytest.raises(TypeError, match="Write one step for each call of the model"):
+            ScriptedModel().add(3)  # type: ignore[arg-type]
 
 
 class TestComplaints:
