@@ -250,6 +250,11 @@ IN_A_TOOL = [
         "model cannot send. Give a type that JSON can hold: str, int, list[str], a dataclass, a "
         "TypedDict or a pydantic model.",
     ),
+    body(
+        "@property\n    @tool\n    def pages(self): ...",
+        "A.pages is a property, so its mark does nothing. Leave out `@property`: tools and hooks "
+        "are methods.",
+    ),
     Mistake(
         '@rpc("find") def search(self): ...',
         "@rpc('find') is a text. Write @rpc(name='find').",

@@ -159,6 +159,9 @@ class Again(Worker, name="again"):
     async def again(self) -> RunAgain:
         return RunAgain(self.delay)
 
+    async def bare(self) -> Any:
+        return RunAgain
+
     async def forged(self) -> RunAgain:
         result = RunAgain(1.0)
         msgspec.structs.force_setattr(result, "delay", "soon")
@@ -173,6 +176,16 @@ async def test_a_handler_that_wants_to_run_again_at_no_time_has_failed(delay: An
         job = await agent.jobs.enqueue("again", max_attempts=1)
         failed = (await stage.until("job:failed"))[0]
         assert (failed["job"], "give seconds, 0 or more" in failed["error"]) == (job.id, True)
+
+
+async def test_a_handler_that_returns_the_class_run_again_has_failed():
+    async with serving(Again) as stage:
+        agent = await stage.agent(Again)
+        await agent.jobs.enqueue("bare", max_attempts=1)
+        failed = (await stage.until("job:failed"))[0]
+        assert failed["error"] == (
+            "JobError: bare returned the class RunAgain. Return RunAgain(seconds)."
+        )
 
 
 async def test_an_end_that_cannot_be_stored_is_a_failed_attempt():

@@ -62,7 +62,22 @@ class Decorated(Deaf):
         self.heard.append(ctx.stage)
 
 
+class Apologetic(Deaf):
+    def on_chat_error(self, error: Any, ctx: Any) -> Any:
+        return {"error": "sorry"}
+
+
 class TestAMethodOfTheClass:
+    async def test_an_answer_that_is_no_error_is_reported_and_changes_nothing(self):
+        async with running(Apologetic, [error(BOOM)]) as stage:
+            result = await stage.agent.run("hi")
+            assert result.error == "boom"
+            (event,) = stage.fields("hook:error")
+            assert str(event["error"]) == (
+                "Apologetic.on_chat_error returned {'error': 'sorry'}; return an exception, a text "
+                "or None."
+            )
+
     async def test_000_one_argument_is_the_error(self):
         async with running(ErrorOnly, [error(BOOM)]) as stage:
             result = await stage.agent.run("hi")

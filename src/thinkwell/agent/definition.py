@@ -178,6 +178,11 @@ def _check_methods(cls: type) -> None:
     """Hooks are called with what they are given, tools with `self`."""
     hooks = hooks_of(cls)
     for name, member in vars(cls).items():
+        if isinstance(member, property) and (is_tool(member.fget) or hook_mark(member.fget)):
+            raise AgentDefinitionError(
+                f"{cls.__name__}.{name} is a property, so its mark does nothing. Leave out "
+                "`@property`: tools and hooks are methods."
+            )
         if not inspect.isfunction(member):
             continue
         if name in hooks and not is_callable_as(member, name, hooks[name]):

@@ -316,6 +316,12 @@ class Hooks:
                     current = answer
                     shown = TurnError(answer) if isinstance(answer, str) else answer
                     context = msgspec.structs.replace(context, error=shown)
+                elif answer is not None:
+                    wrong = TypeError(
+                        f"{hook.name} returned {answer!r:.100}; return an exception, a text or "
+                        "None."
+                    )
+                    self.report("on_chat_error", hook.name, wrong, context)
         return current
 
     async def _safely(

@@ -13,7 +13,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import OwnershipLostError, UserCodeError
+from thinkwell.core.errors import JobError, OwnershipLostError, UserCodeError
 from thinkwell.core.events import JobCancelled, JobFailed, JobFinished, JobRetried, JobStarted
 from thinkwell.core.serving import ServedFor, serving
 from thinkwell.core.signal import AbortController
@@ -165,6 +165,10 @@ class Attempt:
         elif isinstance(value, RunAgain):
             at = self._tools.clock.now() + value.delay
             await self._wait_again(at, attempts=0)
+        elif value is RunAgain:  # "done" would end for good what was meant to go on
+            await self._fail(
+                JobError(f"{self._job.name} returned the class RunAgain. Return RunAgain(seconds).")
+            )
         else:
             await self._finish("done")
 
