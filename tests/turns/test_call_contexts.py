@@ -27,6 +27,11 @@ class Clerk(Think):
         """Look around."""
         return "fog"
 
+    @tool(needs_approval=True)
+    async def paint(self) -> str:
+        """Paint the house."""
+        return "red"
+
     def before_tool_call(self, ctx: Any) -> None:
         self.seen.append(("before", ctx.tool_name, ctx.type, ctx.dynamic))
 
@@ -63,13 +68,13 @@ class TestDynamic:
             assert stage.agent.seen == [("after", "nobody", "tool-call", True)]
 
     async def test_m128_a_tool_that_the_client_declared_is(self):
-        async with running(Clerk, [call("paint")], "ok") as stage:
+        async with running(Clerk, [call("draw")], "ok") as stage:
             client = await stage.connect()
-            await client.ask("hi", clientTools=[{"name": "paint", "description": "Paint."}])
+            await client.ask("hi", clientTools=[{"name": "draw", "description": "Draw."}])
             await client.until_end()
             await stage.agent.add_tool_result("call-1", output="done")
             await stage.agent.wait_until_stable()
-            assert stage.agent.seen == [("after", "paint", "tool-call", True)]
+            assert stage.agent.seen == [("after", "draw", "tool-call", True)]
 
     async def test_m128_a_client_tool_that_the_agent_declared_is_not(self):
         async with running(Clerk, [call("ask")], "ok") as stage:
@@ -77,6 +82,30 @@ class TestDynamic:
             await stage.agent.add_tool_result("call-1", output="done")
             await stage.agent.wait_until_stable()
             assert stage.agent.seen == [("after", "ask", "tool-call", False)]
+
+    async def test_a_step_says_the_same_of_its_calls_and_results(self):
+        steps: list[Any] = []
+        calls = [call("look"), call("plus", {"a": 1}), call("nobody"), call("draw")]
+        async with running(Clerk, calls, "ok") as stage:
+            stage.agent.scopes.register(Scope("page", tools=[plus]))
+            stage.agent.add_hook("on_step_finish", steps.append)
+            client = await stage.connect()
+            await client.ask("hi", clientTools=[{"name": "draw", "description": "Draw."}])
+            await client.until_end()
+            said = {line[1]: line[3] for line in stage.agent.seen}
+        told = {"look": False, "plus": True, "nobody": True}
+        assert said == told
+        assert {c.tool_name: c.dynamic for c in steps[0].tool_calls} == {**told, "draw": True}
+        assert {r.tool_name: r.dynamic for r in steps[0].tool_results} == told
+
+    async def test_an_own_tool_is_not_if_the_client_declares_the_name_too(self):
+        async with running(Clerk, [call("paint")], "ok") as stage:
+            client = await stage.connect()
+            await client.ask("hi", clientTools=[{"name": "paint", "description": "Paint."}])
+            await client.until_end()
+            await stage.agent.respond_to_approval("call-1", False)
+            await stage.agent.wait_until_stable()
+            assert stage.agent.seen == [("after", "paint", "tool-call", False)]
 
 
 async def test_5_11_a_step_has_its_reasoning_parts_and_calls_with_their_types():

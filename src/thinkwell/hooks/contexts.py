@@ -168,7 +168,7 @@ class ToolCallInfo(msgspec.Struct, frozen=True, kw_only=True):
     tool_name: str
     input: Any
     dynamic: bool = False
-    """Whether nobody had declared the tool."""
+    """Whether the agent's own code does not have the tool: a scope, a client or nobody does."""
 
 
 class ToolResultInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +181,7 @@ class ToolResultInfo(msgspec.Struct, frozen=True, kw_only=True):
     output: Any = None
     error: str | None = None
     dynamic: bool = False
-    """Whether nobody had declared the tool."""
+    """Whether the agent's own code does not have the tool: a scope, a client or nobody does."""
 
 
 class ResponseInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,7 +304,7 @@ class ToolCallContext(HookContext, frozen=True, kw_only=True):
     phase: Literal["step", "approved"] = "step"
     """`approved` when the call runs after a person allowed it."""
     dynamic: bool = False
-    """Whether a scope brought the tool, and not the agent's own code."""
+    """Whether the agent's own code does not have the tool: a scope, a client or nobody does."""
 
     @property
     def call(self) -> CallInfo:

@@ -40,6 +40,7 @@ from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.opening import start_continuation
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.growth import OutsideAnswer
+from thinkwell.turn.run.pending_call import is_dynamic
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import step_blocks
 
@@ -297,24 +298,25 @@ async def announce_answer(parts: Parts, answer: Answer, answered: Answered) -> N
     if part is None or answer.outcome == "executed":
         return
     turn = answered.turn or no_turn(parts)
+    name = tool_name(part)
+    tool = tool_of(parts, name, growing)
     error = part.get("errorText")
     denied = part.get("state") == "output-denied"
     failure = error or ("The call was not allowed." if denied else None)
     context = call_ended(
         **facts_of(turn, parts.agent_ref, None if growing is None else growing.signal),
         tool_call_id=answer.tool_call_id,
-        tool_name=tool_name(part),
+        tool_name=name,
         input=part.get("input"),
         original_input=part.get("input"),
         step_number=_step_of(answered, answer.tool_call_id),
         messages=(),
-        tool=tool_of(parts, tool_name(part), growing),
+        tool=tool,
         outcome=answer.outcome,
         output=part.get("output"),
         error=None if failure is None else RuntimeError(failure),
         duration_ms=0.0,
-        dynamic=turn.declares(tool_name(part))
-        or parts.scopes.find_tool(tool_name(part)) is not None,
+        dynamic=is_dynamic(parts, turn, name, tool, unknown=part["type"] == "dynamic-tool"),
     )
     await parts.hooks.observe_end("after_tool_call", context)
     message = to_tool_message(part)

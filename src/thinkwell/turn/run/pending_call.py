@@ -9,12 +9,14 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.errors import DisabledToolError, ToolError, ToolInputError, UnknownToolError
 from thinkwell.journal.ledger import LedgerRow
+from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, tool_name
 from thinkwell.models.base import ToolCall
 from thinkwell.tools.execute import parse_input
 from thinkwell.tools.repair import RawCall, RepairCall, repair_call
 from thinkwell.tools.tool import Tool
+from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.step_result import has_result
@@ -157,6 +159,23 @@ def is_same_call(part: Part, name: str, written: str) -> bool:
 def known_tool(turn: RunningTurn, step: Step, name: str) -> Tool | None:
     """The tool of that name, hidden ones included."""
     return step.tools.get(name) or disabled_tool(turn, step, name)
+
+
+def is_dynamic(
+    parts: Parts, record: TurnRecord, name: str, tool: Tool | None, *, unknown: bool
+) -> bool:
+    """Whether the agent's own code does not have the tool: a scope, a client or nobody does.
+
+    `tool` is what is known of it now, `unknown` that nobody had it when it was called. This is what
+    hooks read as `dynamic`; on the wire the word means `unknown` alone, as clients expect.
+    """
+    if unknown:
+        return True
+    found = parts.scopes.find_tool(name)
+    if found is not None:
+        return tool is None or tool is found.tool
+    # A tool of the server wins over one that a client declares by the same name.
+    return record.declares(name) and (tool is None or tool.is_client)
 
 
 def disabled_tool(turn: RunningTurn, step: Step, name: str) -> Tool | None:

@@ -15,6 +15,7 @@ The journal of the interrupted attempt is read back and folded; what it says dec
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -33,10 +34,11 @@ from thinkwell.journal.ledger import read_ledger
 from thinkwell.journal.reading import StoredJournal, read_journal
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.messages.chunks import Chunk
-from thinkwell.messages.message import tool_name, tool_parts
+from thinkwell.messages.message import Part, tool_name, tool_parts
 from thinkwell.models.base import Finish
 from thinkwell.turn.end.ending import Completed
 from thinkwell.turn.run.growth import OutsideAnswer
+from thinkwell.turn.run.pending_call import is_dynamic
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import (
     finish_from_json,
@@ -133,8 +135,19 @@ def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None
     }
     blocks = step_blocks(turn.reply.fold.message["parts"])[turn.reply.earlier_steps :]
     for number, block in enumerate(blocks[:ended]):
-        turn.steps.append(step_result(number, block, finishes.get(number, CUT)))
+        finish = finishes.get(number, CUT)
+        turn.steps.append(step_result(number, block, finish, partial(_is_dynamic, turn)))
     turn.past.finish = finishes.get(ended, CUT)
+
+
+def _is_dynamic(turn: RunningTurn, part: Part) -> bool:
+    """As far as the parts and what is at hand tell: no code of the agent may run before the budget
+    is judged, so `get_tools` and the features are not asked.
+    """
+    name = tool_name(part)
+    unknown = part["type"] == "dynamic-tool" or part.get("providerExecuted") is True
+    own = turn.parts.own_tools.get(name)
+    return is_dynamic(turn.parts, turn.record, name, own, unknown=unknown)
 
 
 CUT = Finish(reason="other", raw_reason="interrupted")

@@ -5,7 +5,7 @@ The same for a live step and one read back (pure).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -55,8 +55,10 @@ def has_content(message: UIMessage) -> bool:
     return any(part.get("type") != "step-start" for part in sanitize_message(message)["parts"])
 
 
-def step_result(number: int, block: Sequence[Part], finish: Finish) -> StepResult:
-    """The record of one step."""
+def step_result(
+    number: int, block: Sequence[Part], finish: Finish, is_dynamic: Callable[[Part], bool]
+) -> StepResult:
+    """The record of one step. The parts do not tell whose the tools are: `is_dynamic` does."""
     tools = [part for part in block if is_tool_part(part)]
     return StepResult(
         step_number=number,
@@ -65,8 +67,10 @@ def step_result(number: int, block: Sequence[Part], finish: Finish) -> StepResul
         reasoning_text=_joined(block, "reasoning"),
         files=tuple(part for part in block if part.get("type") == "file"),
         sources=tuple(part for part in block if str(part.get("type")).startswith("source-")),
-        tool_calls=tuple(_call(part) for part in tools),
-        tool_results=tuple(_result(part) for part in tools if has_result(part)),
+        tool_calls=tuple(_call(part, dynamic=is_dynamic(part)) for part in tools),
+        tool_results=tuple(
+            _result(part, dynamic=is_dynamic(part)) for part in tools if has_result(part)
+        ),
         finish_reason=finish.reason,
         raw_finish_reason=finish.raw_reason,
         usage=finish.usage,
@@ -110,23 +114,23 @@ def _joined(block: Sequence[Part], kind: str) -> str:
     return "".join(str(part.get("text", "")) for part in block if part.get("type") == kind)
 
 
-def _call(part: Part) -> ToolCallInfo:
+def _call(part: Part, *, dynamic: bool) -> ToolCallInfo:
     return ToolCallInfo(
         tool_call_id=part["toolCallId"],
         tool_name=tool_name(part),
         input=part.get("input"),
-        dynamic=part["type"] == "dynamic-tool",
+        dynamic=dynamic,
     )
 
 
-def _result(part: Part) -> ToolResultInfo:
+def _result(part: Part, *, dynamic: bool) -> ToolResultInfo:
     return ToolResultInfo(
         tool_call_id=part["toolCallId"],
         tool_name=tool_name(part),
         input=part.get("input"),
         output=part.get("output"),
         error=part.get("errorText"),
-        dynamic=part["type"] == "dynamic-tool",
+        dynamic=dynamic,
     )
 
 

@@ -10,6 +10,7 @@ A step that a crash or a stall left open is brought to its end first, by the sam
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -18,6 +19,7 @@ from thinkwell.core import json
 from thinkwell.core.errors import MaxStepsError, OutputError
 from thinkwell.hooks.contexts import ResponseInfo, StepFinishContext, StepResult, StopReason
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
+from thinkwell.messages.message import Part, tool_name
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import Finish, ModelRequest
 from thinkwell.tools.stopping import should_stop
@@ -38,6 +40,7 @@ from thinkwell.turn.run.step_result import (
     stop_reason_of,
 )
 from thinkwell.turn.run.tool_calls import run_tool_calls
+from thinkwell.turn.run.tool_policy import is_dynamic_here
 
 
 class Continue(msgspec.Struct, frozen=True):
@@ -97,7 +100,8 @@ async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
     await run_tool_calls(turn, step, reply.calls, finish.reason)
     await turn.emit({"type": "finish-step"})
     block = turn.reply.last_step()
-    turn.steps.append(step_result(step.number, json.loads(json.dumps(block)), finish))
+    own_copy = json.loads(json.dumps(block))
+    turn.steps.append(step_result(step.number, own_copy, finish, partial(_is_dynamic, turn, step)))
     turn.step_number += 1
     await _call_on_step_finish(turn, step, finish)
     following = await _decide(turn, finish, called=bool(reply.calls))
@@ -105,6 +109,10 @@ async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
         await turn.parts.commits.flush()
         crash_here("c9")
     return following
+
+
+def _is_dynamic(turn: RunningTurn, step: Step, part: Part) -> bool:
+    return is_dynamic_here(turn, step, tool_name(part))
 
 
 async def _decide(turn: RunningTurn, finish: Finish, *, called: bool) -> Next:
@@ -175,7 +183,7 @@ async def _call_on_step_finish(turn: RunningTurn, step: Step, finish: Finish) ->
     await turn.parts.commits.flush()
     last = turn.steps[-1]
     own_copy = json.loads(json.dumps(last.content))  # what a hook does to it stays with the hook
-    result = step_result(last.step_number, own_copy, finish)
+    result = step_result(last.step_number, own_copy, finish, partial(_is_dynamic, turn, step))
     response = ResponseInfo(
         id=finish.response_id,
         model_id=finish.model_id or step.model.model_id,

@@ -44,7 +44,7 @@ from thinkwell.turn.run.tool_policy import (
     Settled,
     Waiting,
     find_tool,
-    is_dynamic,
+    is_dynamic_here,
     kept_inside,
     prepare,
 )
@@ -186,7 +186,7 @@ async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled:
             output=settled.output,
             error=settled.error,
             duration_ms=settled.duration_ms,
-            dynamic=is_dynamic(turn, step, call.tool_name),
+            dynamic=is_dynamic_here(turn, step, call.tool_name),
         ),
     )
 

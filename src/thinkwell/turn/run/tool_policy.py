@@ -33,7 +33,7 @@ from thinkwell.tools.execute import approval_required, check_input
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.run.journal_events import note_decision
-from thinkwell.turn.run.pending_call import PendingCall, disabled_tool, is_disabled
+from thinkwell.turn.run.pending_call import PendingCall, disabled_tool, is_disabled, is_dynamic
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.tool_context import tool_context
@@ -122,12 +122,10 @@ def find_tool(turn: RunningTurn, step: Step, name: str) -> tuple[Tool | None, Sc
     return tool, found.scope if found is not None and found.tool is tool else None
 
 
-def is_dynamic(turn: RunningTurn, step: Step, name: str) -> bool:
-    """Whether a scope, a client or nobody has the tool, and not the agent's own code."""
-    tool, scope = find_tool(turn, step, name)
-    if tool is None or scope is not None:
-        return True
-    return tool.is_client and turn.record.declares(name)
+def is_dynamic_here(turn: RunningTurn, step: Step, name: str) -> bool:
+    """`is_dynamic` of a tool that a step calls."""
+    tool, _ = find_tool(turn, step, name)
+    return is_dynamic(turn.parts, turn.record, name, tool, unknown=tool is None)
 
 
 def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | None:
@@ -185,7 +183,7 @@ async def _ask_hooks(turn: RunningTurn, step: Step, call: PendingCall, tool: Too
         tool=tool,
         scope=find_tool(turn, step, call.tool_name)[1],
         phase="approved" if call.approved else "step",
-        dynamic=is_dynamic(turn, step, call.tool_name),
+        dynamic=is_dynamic_here(turn, step, call.tool_name),
     )
     current: Mapping[str, Any] = call.input
     try:
