@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -118,6 +119,17 @@ async def test_a_port_that_is_taken_is_one_clear_line(tmp_path: Path, file: Path
                 f"Error: Port {port} is in use: something else listens on 127.0.0.1:{port}. Stop "
                 f"it, or take another port: --port {int(port) + 1}, or --port 0 for a free one.\n"
             )
+
+
+async def test_a_host_that_nobody_knows_is_one_clear_line(tmp_path: Path, file: Path):
+    command = ("serve", str(file), "--no-auth", "--port", "0", "--host", "nowhere.invalid")
+    async with thinkwell(*command, store=tmp_path / "x.db") as process:
+        output = await process.ends()
+    assert process.status == 1
+    # What the resolver says differs between machines, and with a network or without.
+    line = r"Error: Cannot listen on nowhere\.invalid:0: [A-Z][\w ]+\. Try another --host or .*\n"
+    assert re.fullmatch(line, output)
+    assert "Unknown error" not in output
 
 
 class TestFiles:

@@ -469,6 +469,15 @@ IN_A_CALL = [
         "create_agent() has no setting 'max_step'. Did you mean 'max_steps'?",
     ),
     Mistake(
+        'create_agent(model="demo", instructions="Be brief.")',
+        "create_agent() has no setting 'instructions'. Write `system_prompt = \"...\"`.",
+    ),
+    Mistake(
+        'create_agent(model="demo", on_step_finish=print)',
+        "create_agent() has no setting 'on_step_finish'. A hook is no setting. Write "
+        '`agent.add_hook("on_step_finish", ...)`, or `def on_step_finish(self, ...)` in a class.',
+    ),
+    Mistake(
         'create_agent(model="demo", tools=search)',
         "create_agent(tools=search): give a list, tools=[...].",
         "def search(): ...\ncreate_agent(model='demo', tools=search)",
@@ -608,6 +617,23 @@ OWN_NAMES = {
 @pytest.mark.parametrize("written", OWN_NAMES.values(), ids=OWN_NAMES.keys())
 def test_a_name_of_ones_own_is_left_alone(written: str):
     run(f"class A(Think):\n    {written}")
+
+
+def test_create_agent_lists_each_setting_once_and_only_what_can_be_given():
+    for wrong in ("setting", "zzz"):
+        with pytest.raises(TypeError) as caught:
+            run(f"create_agent(model='demo', {wrong}=1)")
+        words = re.findall(r"\w+", str(caught.value).partition("Settings are:")[2])
+        assert "max_steps" in words
+        assert len(words) == len(set(words))
+        assert "'settings'" not in str(caught.value)
+
+
+def test_create_agent_says_how_to_write_a_misspelt_hook_and_a_method():
+    with pytest.raises(TypeError, match=r'add_hook\("on_step_finish", \.\.\.\)'):
+        run("create_agent(model='demo', on_step_finsh=print)")
+    with pytest.raises(TypeError, match=r"Write `def get_model\(self, \.\.\.\)` in a class"):
+        run("create_agent(model='demo', get_model=print)")
 
 
 def test_a_near_name_can_be_declared_ones_own_and_subclasses_may_use_it():

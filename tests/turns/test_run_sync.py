@@ -49,6 +49,17 @@ def test_an_agent_stays_in_the_loop_it_began_in():
         assert agent.run_sync("hi").text == "two"
 
 
+def test_it_is_closed_in_the_loop_it_began_in_and_nothing_is_left_behind():
+    agent = create_agent(model=ScriptedModel(["one", "two"]))
+    agent.run_sync("hi")
+    with pytest.raises(ConfigurationError, match="another event loop"):
+        asyncio.run(agent.close())
+    assert agent.run_sync("hi").text == "two"
+    with agent:
+        pass
+    asyncio.run(agent.close())  # closed already: there is nothing to do
+
+
 SCRIPT = """
 import sys
 from thinkwell import create_agent

@@ -70,9 +70,11 @@ def listen(listening: Listening) -> socket.socket:
                 f"Port {listening.port} is in use: something else listens on {address}. Stop it, "
                 f"or take another port: --port {listening.port + 1}, or --port 0 for a free one."
             ) from error
+        # Its own text, as the number of a name that was not found counts apart from all others;
+        # without what Python adds about the address, which is told already.
+        why = (error.strerror or str(error)).partition(" (while attempting")[0]
         raise click.ClickException(
-            f"Cannot listen on {address}: {os.strerror(error.errno or 0)}. Try another --host or "
-            "--port."
+            f"Cannot listen on {address}: {why}. Try another --host or --port."
         ) from error
 
 

@@ -17,8 +17,9 @@ from types import CodeType
 from typing import Any, Final
 
 from thinkwell.core.errors import AgentDefinitionError
-from thinkwell.core.spelling import nearest
+from thinkwell.core.spelling import did_you_mean, nearest
 from thinkwell.hooks.arity import is_callable_as, takes, takes_event
+from thinkwell.hooks.former_names import hint
 from thinkwell.hooks.registry import EVENTS, hook_mark
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.tools.tool import is_tool
@@ -67,6 +68,20 @@ def misspelt_event(cls: type, name: str, member: Any) -> str | None:
     if event is None or not takes_event(partial(member, None), event) or _is_used(cls, name):
         return None
     return event
+
+
+def instead_of(name: str, cls: type, arguments: Collection[str]) -> str:
+    """What to write instead of an argument that was meant as a setting of `cls`, as a sentence."""
+    settings, hooks = settings_of_class(cls), hooks_of(cls)
+    if name in _ELSEWHERE:
+        return f"Write {_ELSEWHERE[name]}."
+    if known := hint(name) or did_you_mean(name, {*settings, *arguments}):
+        return known.lstrip()
+    hook = name if name in hooks else nearest(name, hooks)
+    if hook is None:
+        return f"Settings are: {', '.join(settings)}."
+    added = f'`agent.add_hook("{hook}", ...)`, or ' if hook in EVENTS else ""
+    return f"A hook is no setting. Write {added}`def {hook}(self, ...)` in a class."
 
 
 def hooks_of(cls: type) -> dict[str, Any]:

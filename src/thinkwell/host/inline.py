@@ -27,8 +27,9 @@ from thinkwell.agent.entry import RunOptions
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.think import DEFAULT_PROMPT, Think
 from thinkwell.core.errors import ConfigurationError, HostClosedError
-from thinkwell.core.spelling import did_you_mean, spelled
+from thinkwell.core.spelling import spelled
 from thinkwell.hooks.brought import listed
+from thinkwell.hooks.class_names import instead_of, settings_of_class
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.former_names import hint
 from thinkwell.hooks.plugins import Cleanup, use
@@ -69,11 +70,8 @@ def create_agent(
     """
     for setting in settings:
         if setting not in _SETTINGS:
-            near = hint(setting) or did_you_mean(setting, [*_SETTINGS, *_ARGUMENTS])
-            raise TypeError(
-                f"create_agent() has no setting {setting!r}."
-                + (near or f" Settings are: {', '.join(_SETTINGS)}.")
-            )
+            instead = instead_of(setting, Think, _ARGUMENTS)
+            raise TypeError(f"create_agent() has no setting {setting!r}. {instead}")
     check_agent_name(name, lambda text: f"create_agent(name={text})")
     chosen = {
         "model": model,
@@ -92,14 +90,13 @@ def create_agent(
     return InlineAgent(instance, store)
 
 
-_ARGUMENTS = inspect.signature(create_agent).parameters
 CLOSED = "The agent is closed. Make a new one with create_agent()."
-_ANNOTATED = [name for base in Think.__mro__ for name in inspect.get_annotations(base)]
-_SETTINGS = sorted(
-    name
-    for name in _ANNOTATED
-    if not name.startswith("_") and hasattr(Think, name) and name != "agent_class"
-)
+_SETTINGS = settings_of_class(Think)
+_ARGUMENTS = [
+    parameter.name
+    for parameter in inspect.signature(create_agent).parameters.values()
+    if parameter.kind is not parameter.VAR_KEYWORD  # its name is none that can be given
+]
 
 
 if TYPE_CHECKING:
@@ -235,11 +232,20 @@ class InlineAgent(_Members):
     async def close(self) -> None:
         """Let a running turn end for a while, then stop. Idempotent; it does not start again."""
         async with self._changing:
+            self._refuse_other_loop()  # its tasks could not be ended from here
             self._closed = True
             self._awake.close()
-            host, self._host = self._host, None
+            host, self._host, self._loop = self._host, None, None
             if host is not None:
                 await host.stop()
+
+    def _refuse_other_loop(self) -> None:
+        if self._loop not in (None, asyncio.get_running_loop()):
+            raise ConfigurationError(
+                "The agent was started in another event loop and works only there. Use either "
+                "`await agent.run(...)` and `close()` in one `asyncio.run(...)`, or "
+                "`agent.run_sync(...)` inside `with create_agent(...) as agent:`."
+            )
 
     def _call(self, method: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         async def call(*args: Any, **kwargs: Any) -> Any:
@@ -261,11 +267,7 @@ class InlineAgent(_Members):
         async with self._changing:
             if self._closed:
                 raise HostClosedError(CLOSED)
-            if self._loop not in (None, asyncio.get_running_loop()):
-                raise ConfigurationError(
-                    "The agent was started in another event loop and works only there. Use either "
-                    "`await agent.run(...)` in one `asyncio.run(...)`, or `agent.run_sync(...)`."
-                )
+            self._refuse_other_loop()
             if self._host is None:
                 self._loop = asyncio.get_running_loop()
                 host = Host([type(self._instance.agent)], self._store, instance=self._instance)
