@@ -92,6 +92,11 @@ IN_THE_CLASS = [
         + OWN.format("before_trun"),
     ),
     body(
+        "def before_run(self, ctx): ...",
+        "A.before_run would do nothing. Did you mean the hook 'before_turn'? "
+        + OWN.format("before_run"),
+    ),
+    body(
         "max_step = 3",
         "A.max_step would do nothing. Did you mean the setting 'max_steps'? "
         + OWN.format("max_step"),
@@ -531,8 +536,8 @@ IN_A_MODEL = [
     ),
 ]
 MISTAKES = [*IN_THE_CLASS, *IN_A_TOOL, *IN_A_CALL, *IN_A_TURN, *IN_A_MODEL]
-WARNS = ("without a type", "has no description")
-"""Two of them only warn: the tool works."""
+WARNS = ("without a type", "has no description", "A.before_run")
+"""These only warn: the tool works, and the method may be one's own."""
 
 
 def run(code: str) -> None:
@@ -634,6 +639,62 @@ def test_create_agent_says_how_to_write_a_misspelt_hook_and_a_method():
         run("create_agent(model='demo', on_step_finsh=print)")
     with pytest.raises(TypeError, match=r"Write `def get_model\(self, \.\.\.\)` in a class"):
         run("create_agent(model='demo', get_model=print)")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "def on_started(self): ...",
+        "def on_closed(self, connection, code, reason): ...",
+        "def get_tool(self): ...",
+        "def before_run(self, ctx): ...",
+        "def before_turns(self, ctx): ...",
+    ],
+)
+def test_a_method_that_may_be_ones_own_is_warned_about_and_not_refused(written: str):
+    with pytest.warns(UserWarning, match=r"would do nothing\. Did you mean the hook .*own_names="):
+        run(f"class A(Think):\n    {written}")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "def before_trun(self, ctx): ...",
+        "def beforeTurn(self, ctx): ...",
+        "def before_tturn(self, ctx): ...",
+        "def befor_turn(self, ctx): ...",
+        "def on_step_finnish(self, ctx): ...",
+        "max_step = 3",
+        "max_stepp = 3",
+        "sytem_promt = 'Be brief.'",
+    ],
+)
+def test_a_slip_in_a_hook_and_everything_near_a_setting_is_refused(written: str):
+    with pytest.raises(Exception, match=r"would do nothing\. Did you mean the"):
+        run(f"class A(Think):\n    {written}")
+
+
+def test_a_feature_is_warned_about_in_the_same_way():
+    with pytest.warns(UserWarning, match=r"Notes\.before_run would do nothing\. Did you mean"):
+        run(
+            "class Notes(Feature):\n    name = 'notes'\n    def before_run(self, ctx): ...\n"
+            "class A(Think):\n    features = [Notes()]"
+        )
+
+
+def test_a_warning_about_a_method_names_its_place_and_comes_once(tmp_path: Path):
+    program = tmp_path / "agents.py"
+    program.write_text(
+        "from thinkwell import Think\n"
+        "for _ in range(2):\n"
+        "    class A(Think):\n"
+        "        def on_started(self): ...\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.count("UserWarning") == 1
+    assert f"{program}:4: UserWarning: A.on_started would do nothing." in done.stderr
 
 
 def test_a_near_name_can_be_declared_ones_own_and_subclasses_may_use_it():

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from thinkwell.core.errors import AgentDefinitionError
-from thinkwell.hooks.class_names import is_ours, misspelt_event
+from thinkwell.hooks.class_names import is_ours, refuse_misspelt_event
 from thinkwell.hooks.feature import Feature, Without
 from thinkwell.hooks.jobs import JobHandler
 from thinkwell.hooks.registry import ALIASES, EVENTS, hook_mark
@@ -122,11 +122,8 @@ def marks_of(cls: type[Feature]) -> Marks:
                 f"{cls.__name__}.{attribute} would never be called: as a method the moment is "
                 f"named {ALIASES[attribute]!r}. {attribute!r} works in `hooks()` and with `@hook`."
             )
-        elif not is_ours(cls) and (event := misspelt_event(cls, attribute, member)) is not None:
-            raise AgentDefinitionError(
-                f"{cls.__name__}.{attribute} would do nothing. Did you mean the hook {event!r}? If "
-                "the name is your own, choose another, or begin it with an underscore."
-            )
+        elif not is_ours(cls):
+            refuse_misspelt_event(cls, attribute, member)
         if is_rpc(function):
             name = mark_of(function, attribute).name
             if name in calls:

@@ -1,10 +1,13 @@
 """Names in the body of an agent class that do nothing: near misses of hooks and settings, and names
 that other libraries use.
 
-Such a class works, without what was written; so it is refused, with the name that was meant. A
-class may have names of its own, near or not: what is marked (`@tool`, `@rpc`, `@hook`), what cannot
-be called as the hook is, and what the class itself uses is left alone; `own_names=[...]` in the
-class line says it of the rest.
+Such a class works, without what was written; so it is refused, with the name that was meant. Of a
+method that is more than a slip away from a hook, or another form of the same word, there is only a
+warning: it may be a helper, and every hook that we add has such neighbours.
+
+A class may have names of its own, near or not: what is marked (`@tool`, `@rpc`, `@hook`), what
+cannot be called as the hook is, and what the class itself uses is left alone; `own_names=[...]` in
+the class line says it of the rest.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from types import CodeType
 from typing import Any, Final
 
 from thinkwell.core.errors import AgentDefinitionError
-from thinkwell.core.spelling import did_you_mean, nearest
+from thinkwell.core.spelling import did_you_mean, distance, nearest
 from thinkwell.hooks.arity import is_callable_as, takes, takes_event
 from thinkwell.hooks.former_names import hint
 from thinkwell.hooks.registry import EVENTS, hook_mark
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.tools.tool import is_tool
+from thinkwell.tools.tool_checks import warn_at
 
 _HOOKS: Final = ("on_", "before_", "after_", "should_", "classify_", "validate_", "authorize")
 """How methods begin that are there to be overridden; and those that begin otherwise:"""
@@ -35,6 +39,8 @@ _MORE_HOOKS: Final = (
 )
 _OWN_WORDS: Final = frozenset({"mode", "modes", "models", "get_mode", "get_modes", "get_models"})
 """Common words that are one letter away from `model`."""
+_WORD_ENDS: Final = ("s", "d", "ed", "ing")
+"""What makes another form of a word: `get_tool` and `get_tools`."""
 _ELSEWHERE: Final = {
     "instructions": '`system_prompt = "..."`',
     "prompt": '`system_prompt = "..."`',
@@ -47,27 +53,39 @@ _ELSEWHERE: Final = {
 
 
 def refuse_useless_names(cls: type, own_names: Collection[str]) -> None:
-    """Raise `AgentDefinitionError` for a name in the class body that was meant to do something."""
+    """Raise `AgentDefinitionError` for a name in the class body that was meant to do something.
+
+    Warn of a method that may have been.
+    """
     hooks, settings = hooks_of(cls), settings_of_class(cls)
     for name, member in vars(cls).items():
         if name.startswith("_") or name in own_names or _is_inherited(cls, name):
             continue
         instead = _meant(name, member, hooks, settings)
         if instead is not None and not _is_used(cls, name):
-            raise AgentDefinitionError(
+            text = (
                 f"{cls.__name__}.{name} would do nothing. {instead} If the name is your own, say "
                 f'so: `class {cls.__name__}(..., own_names=["{name}"])`.'
             )
+            if not inspect.isfunction(member) or not _may_be_own(name, hooks):
+                raise AgentDefinitionError(text)
+            warn_at(member, text)
 
 
-def misspelt_event(cls: type, name: str, member: Any) -> str | None:
-    """The moment of a turn that a method of a feature was probably meant for; None for others."""
+def refuse_misspelt_event(cls: type, name: str, member: Any) -> None:
+    """The same for a method of a feature that was probably meant for a moment of a turn."""
     if name.startswith("_") or not inspect.isfunction(member) or is_tool(member) or is_rpc(member):
-        return None
+        return
     event = nearest(_snake(name), EVENTS)
     if event is None or not takes_event(partial(member, None), event) or _is_used(cls, name):
-        return None
-    return event
+        return
+    text = (
+        f"{cls.__name__}.{name} would do nothing. Did you mean the hook {event!r}? If the name is "
+        "your own, choose another, or begin it with an underscore."
+    )
+    if not _may_be_own(name, EVENTS):
+        raise AgentDefinitionError(text)
+    warn_at(member, text)
 
 
 def instead_of(name: str, cls: type, arguments: Collection[str]) -> str:
@@ -136,6 +154,15 @@ def _nearest(name: str, known: Collection[str]) -> str | None:
     """Also for those who write `getModel`, as it is called in TypeScript."""
     snake = _snake(name)
     return snake if snake != name and snake in known else nearest(snake, known)
+
+
+def _may_be_own(name: str, hooks: Collection[str]) -> bool:
+    """Whether a near miss may be a word of its own (`before_run`, `on_started`) and no slip."""
+    hook = _nearest(name, hooks)
+    if hook is None:
+        return False
+    short, long = sorted((_snake(name), hook), key=len)
+    return long.removeprefix(short) in _WORD_ENDS or distance(short, long) > 1
 
 
 def _snake(name: str) -> str:

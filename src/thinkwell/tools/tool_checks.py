@@ -88,7 +88,7 @@ _WARNED: Final[dict[str | tuple[str, type[Warning], int], int]] = {}
 def warn_incomplete(function: Callable[..., Any], name: str, *, described: bool) -> None:
     """Warn of a tool without a description, and of arguments without a type."""
     if not described:
-        _warn(
+        warn_at(
             function,
             f"Tool {name!r} has no description, so the model has to guess from its name. Write a "
             'docstring, or @tool(description="...").',
@@ -97,7 +97,7 @@ def warn_incomplete(function: Callable[..., Any], name: str, *, described: bool)
         plain = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if parameter.annotation is parameter.empty and plain and parameter.name not in _OWN:
             wanted = "ToolContext" if parameter.name in ("ctx", "context") else "str"
-            _warn(
+            warn_at(
                 function,
                 f"Tool {name!r} takes {parameter.name!r} without a type, so the model is not told "
                 f"what to send. Write `{parameter.name}: {wanted}`, or another type.",
@@ -107,7 +107,8 @@ def warn_incomplete(function: Callable[..., Any], name: str, *, described: bool)
 _OWN: Final = ("self", "cls")
 
 
-def _warn(function: Callable[..., Any], text: str) -> None:
+def warn_at(function: Callable[..., Any], text: str) -> None:
+    """Warn of a function, with the place where it is written, once."""
     code = getattr(inspect.unwrap(function), "__code__", function.__code__)
     warn_explicit(text, UserWarning, code.co_filename, code.co_firstlineno, registry=_WARNED)
 
