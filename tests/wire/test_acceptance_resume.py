@@ -352,6 +352,26 @@ class TestATurnThatWaits:
             assert [other.of("q1").text, other.of("q3").text] == ["one", "three"]
             assert "stream_resume_none" not in kinds(other.heard)
 
+    @pytest.mark.parametrize("policy", ["latest", "merge"])
+    async def test_whoever_is_offered_a_stream_hears_that_its_own_question_was_skipped(
+        self, policy: str
+    ):
+        """6.14: that end belongs to another turn than the offer."""
+        gate = Gate()
+        cls = with_settings(Chat, message_concurrency=policy)
+        async with room([text("a"), gate, text("b")], "two", cls=cls) as r:
+            asker, waiting, other = await r.tab("A"), await r.tab("R"), await r.tab("O")
+            await asker.ask("first", "q1")
+            await gate.reached()
+            await waiting.ask("second", "q2")
+            await waiting.ask_to_resume("p")
+            await waiting.until("stream_resuming")
+            await other.ask("third", "q3")
+            assert (await waiting.until("use_chat_response", id="q2"))["outcome"] == "skipped"
+            await waiting.ack("q1")
+            gate.open()
+            await waiting.until("use_chat_response", id="q3", done=True)
+
 
 class TestAnError:
     BROKEN = with_settings(Chat, expose_errors=True, max_retries=0)

@@ -339,11 +339,13 @@ class Live:
         # The end of a stream it never saw makes a client show an empty message (spec/01 §6.14); an
         # error is safe for everybody, but makes stock clients drop words they have yet to read.
         failed = error is not None
-        self.watchers.send(
-            frame,
-            where=lambda w: _takes_chunks(w) and (failed or w in saw or w.id == origin),
-            apart=failed,
-        )
+
+        def hears(watcher: Watcher) -> bool:
+            if watcher.id == origin:  # whoever asked, also while it is offered another stream
+                return watcher.offered != record.request_id
+            return _takes_chunks(watcher) and (failed or watcher in saw)
+
+        self.watchers.send(frame, where=hears, apart=failed)
 
     def _flowing(self) -> TurnHandle | None:
         """The stream there is to join: a turn may take its time before its first chunk."""
