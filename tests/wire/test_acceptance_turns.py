@@ -109,7 +109,7 @@ class TestATurn:
             outputs = [c for c in stream.chunks if c["type"] == "tool-output-available"]
             seen = [(c["output"], c.get("preliminary")) for c in outputs]
             assert seen[:2] == [("p1", True), ("p2", True)]
-            assert seen[-1] == ("f", None)
+            assert seen[-1] == ("f", False)  # stock clients that watch keep `true` otherwise
             (part,) = [p for p in (await r.messages())[-1]["parts"] if p["type"] == "tool-grow"]
             assert (part["state"], part["output"]) == ("output-available", "f")
             assert not part.get("preliminary")

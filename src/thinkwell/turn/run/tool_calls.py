@@ -126,7 +126,7 @@ async def _refuse(turn: RunningTurn, step: Step, call: PendingCall, reason: str)
 async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Settled) -> None:
     """Tell `after_tool_call`, commit ledger row and output together; then clients hear."""
     await _call_after(turn, step, call, settled)
-    chunk = _result_chunk(call, settled)
+    chunk = _result_chunk(turn, call, settled)
     if not call.told:
         await turn.show(chunk)
 
@@ -191,9 +191,14 @@ async def _call_after(turn: RunningTurn, step: Step, call: PendingCall, settled:
     )
 
 
-def _result_chunk(call: PendingCall, settled: Settled) -> Chunk:
+def _result_chunk(turn: RunningTurn, call: PendingCall, settled: Settled) -> Chunk:
     if settled.error_text is None:
-        return tool_output(call.call_id, settled.output)
+        chunk = tool_output(call.call_id, settled.output)
+        shown = turn.reply.fold.tool_call(call.call_id)
+        if shown is not None and shown.get("preliminary") is True:
+            # A stock client that watches keeps the word until a chunk takes it back.
+            chunk["preliminary"] = False
+        return chunk
     if call.provider_executed:
         return {**tool_error(call.call_id, settled.error_text), "providerExecuted": True}
     if call.problem is not None:
