@@ -19,9 +19,12 @@ from thinkwell.core.errors import (
     AbortTurn,
     AgentDefinitionError,
     AgentDeletedError,
+    CorruptTreeError,
     FailTurn,
+    SessionError,
     StoreError,
     StoreUnavailableError,
+    TurnActiveError,
     UserCodeError,
 )
 from thinkwell.core.events import RpcFailed
@@ -73,19 +76,25 @@ async def serve_call(agent: Agent, call: RpcCall, watcher: Watcher, connection: 
             await _run(agent, call, stream, gone=lambda: watcher.gone)
     except NotAllowed as refused:
         stream.error(str(refused))
-    except _WrongArguments as refused:  # the caller's mistake: it must not fill the log
-        log.info("a call was refused: %s", refused, extra={"action": f"rpc:{call.method}"})
-        stream.error(str(refused))
     except (UserCodeError, AbortTurn, FailTurn) as error:
         _log_failed(agent, call, error)
         stream.error(UNKNOWN_ERROR)
     except Exception as error:  # noqa: BLE001 - logged there
-        _log_failed(agent, call, error)
+        if _is_callers_mistake(error):  # no traceback: anybody could fill the log with them
+            log.info("a call was refused: %s", error, extra={"action": f"rpc:{call.method}"})
+        else:
+            _log_failed(agent, call, error)
         stream.error(_client_text(agent, error))
 
 
 class _WrongArguments(Exception):  # noqa: N818 - what a client sent, no defect
     """The arguments do not fit the method."""
+
+
+def _is_callers_mistake(error: Exception) -> bool:
+    """Whether a call failed for what its client asked: an id that is not there, a bad moment."""
+    mistakes = (_WrongArguments, SessionError, TurnActiveError)
+    return isinstance(error, mistakes) and not isinstance(error, CorruptTreeError)
 
 
 def _log_failed(agent: Agent, call: RpcCall, error: BaseException) -> None:
