@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -15,6 +16,7 @@ from thinkwell import Think, tool
 from thinkwell.messages.message import user_message
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import call, error, pause, text
+from thinkwell.turn.ask.clear import next_generation
 
 SECRET = "Xanthippe-4711"
 LONG = f"{SECRET} " * 2_000
@@ -200,3 +202,30 @@ class TestATurnThatRunsMeanwhile:
             await stage.agent.reset_turn_state()
             assert [row["input"] is None for row in await rows(path, "turns")] == [False, False]
             assert len(await rows(path, "tool_calls")) == 1
+
+
+async def test_a_turn_that_finds_nothing_to_answer_because_of_a_clear_is_skipped_and_no_failure(
+    caplog: pytest.LogCaptureFixture,
+):
+    """The clear has committed, and nobody has stopped the turn yet."""
+
+    class Slow(Think):
+        errors: ClassVar[list[Any]] = []
+
+        async def get_system_prompt(self) -> str:
+            agent: Any = self
+            turns = agent._turns
+            parts = turns.parts
+            forget = await parts.offers.forget(parts.owner.agent_id, parts.limits.hook)
+            await next_generation(parts, turns.running.log, forget=forget)
+            return ""
+
+        def on_chat_error(self, error: Any, ctx: Any) -> None:
+            self.errors.append(error)
+
+    async with running(Slow, "never asked") as stage:
+        result = await stage.agent.run("hi")
+        assert (result.status, result.stop_reason) == ("skipped", "cleared")
+        assert stage.fields("chat:request:failed") == []
+    assert Slow.errors == []
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR]

@@ -180,7 +180,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnGoneError(Exception):
-    """The turn ended before it could begin: a clear was faster. Never leaves `turn/`."""
+    """The turn ended before it could go on: a clear was faster. Never leaves `turn/`."""
 
 
 class TurnEnd(msgspec.Struct, frozen=True, kw_only=True):

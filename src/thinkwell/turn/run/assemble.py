@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.hooks.given import read_tools
 from thinkwell.hooks.read_only import read_only_copy
+from thinkwell.journal.turns import TurnGoneError, find_turn
 from thinkwell.messages.convert import count_older, to_model_messages, truncate_message
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.message import UIMessage, tool_parts
@@ -106,15 +107,24 @@ async def assemble(turn: RunningTurn) -> Prompt:
         authorization=await call_hook("authorize_turn", parts.agent.authorize_turn, context),
     )
     if not context.messages:
-        raise EmptyPromptError(
-            "There is no message to send to the model. Give `run` an input, or add messages first."
-        )
+        await _refuse_empty(turn)
     return Prompt(
         model=context.model,
         system=_system(base, lines, context.tools, config),
         messages=context.messages,
         tools=turn.settings.tools,
         config=config,
+    )
+
+
+async def _refuse_empty(turn: RunningTurn) -> NoReturn:
+    """There is nothing to answer, by mistake or because it was cleared away meanwhile."""
+    # The row is asked: a clear stops the turn only after it has committed, and that may be later.
+    stored = await find_turn(turn.parts.store, turn.record.agent_id, turn.record.request_id)
+    if stored is None or stored.settled:
+        raise TurnGoneError(turn.record.request_id)
+    raise EmptyPromptError(
+        "There is no message to send to the model. Give `run` an input, or add messages first."
     )
 
 

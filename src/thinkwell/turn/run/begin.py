@@ -21,7 +21,7 @@ from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import Incident, Spent, after_stall
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.turns import TurnGoneError, TurnRecord, attempt_body, start_attempt
+from thinkwell.journal.turns import TurnRecord, attempt_body, start_attempt
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.validate import check_message
@@ -69,10 +69,7 @@ async def begin(turn: RunningTurn) -> Ending | None:
     messages = await _input_of(turn)
     stop = await _call_on_start(turn, messages) if first else None
     now = parts.clock.now()
-    try:
-        start = await parts.commits.insist(parts.owner, lambda tx: _start(tx, turn, messages, now))
-    except TurnGoneError:  # a clear was faster
-        return Skipped("cleared")
+    start = await parts.commits.insist(parts.owner, lambda tx: _start(tx, turn, messages, now))
     parts.session.remember(start.written)
     await _take_start(turn, start, now)
     if stop is not None:

@@ -23,7 +23,16 @@ from thinkwell.core.tasks import is_cancelled
 from thinkwell.core.user_code import log_fields
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.budget import ASSEMBLE
-from thinkwell.turn.end.ending import Aborted, Ending, Failed, StageError, StalledError, TurnOutcome
+from thinkwell.journal.turns import TurnGoneError
+from thinkwell.turn.end.ending import (
+    Aborted,
+    Ending,
+    Failed,
+    Skipped,
+    StageError,
+    StalledError,
+    TurnOutcome,
+)
 from thinkwell.turn.end.settle import settle
 from thinkwell.turn.run.assemble import assemble
 from thinkwell.turn.run.begin import begin, begin_again
@@ -59,6 +68,8 @@ async def run_attempt(turn: RunningTurn) -> Ending:
         if resumed is not None:
             return resumed
         return await run_until_done(turn)
+    except TurnGoneError:  # a clear was faster
+        return Skipped("cleared")
     except AbortTurn as stop:
         return Aborted(stop.reason)
     except FailTurn as failure:
