@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import sqlite3
 from collections.abc import AsyncIterator
@@ -351,7 +352,7 @@ async def test_who_comes_while_an_agent_is_deleted_is_told_so(caplog: pytest.Log
         assert await deleting
 
 
-async def test_over_the_network_too(tmp_path: Path):
+async def test_over_the_network_too(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     Slow.begun, Slow.gate = asyncio.Event(), asyncio.Event()
     app = App(agents=[Closing], store=f"sqlite:///{tmp_path / 'a.db'}")
     async with serving(app) as url, aiohttp.ClientSession() as http:
@@ -366,6 +367,32 @@ async def test_over_the_network_too(tmp_path: Path):
             assert socket.close_code == 4410
         Slow.gate.set()
         assert await deleting
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
+
+
+async def test_a_job_whose_agent_is_deleted_under_its_feet_is_no_error_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+):
+    class Writing(Think):
+        features = [Slow()]
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def work(self, payload: Any, ctx: JobContext) -> None:
+            self.begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.ended.set()
+                raise AgentDeletedError("writing/x") from None
+
+    Slow.begun, Slow.gate = asyncio.Event(), asyncio.Event()
+    Slow.gate.set()
+    async with running(Writing, "never asked") as stage:
+        await stage.agent.jobs.enqueue("work")
+        await Writing.begun.wait()
+        assert await stage.host.delete(AgentAddress("writing", "x"))
+        await Writing.ended.wait()
+    assert not [r for r in caplog.records if r.levelno >= logging.ERROR]
 
 
 async def test_who_asks_twice_waits_for_the_same_end(tmp_path: Path):

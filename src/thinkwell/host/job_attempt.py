@@ -13,7 +13,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import JobError, OwnershipLostError, UserCodeError
+from thinkwell.core.errors import AgentDeletedError, JobError, OwnershipLostError, UserCodeError
 from thinkwell.core.events import JobCancelled, JobFailed, JobFinished, JobRetried, JobStarted
 from thinkwell.core.serving import ServedFor, serving
 from thinkwell.core.signal import AbortController
@@ -175,12 +175,15 @@ class Attempt:
     async def _fail(self, error: Exception) -> None:
         job = self._job
         decision = next_try(job, error, self._tools.clock.now(), self._tools.random)
-        log.error(
+        # Deleted under its feet: that is what somebody wanted. Of another agent it is a failure.
+        gone = isinstance(error, AgentDeletedError) and error.agent_id == job.agent_id
+        log.log(
+            logging.INFO if gone else logging.ERROR,
             "job %s failed at attempt %d of %d",
             job.name,
             job.attempt,
             job.max_attempts,
-            exc_info=error,
+            exc_info=None if gone else error,
             extra={"agent": job.agent_id, "job": job.id, "code": job.name},
         )
         text = f"{type(error).__name__}: {json.error_text(error)}"

@@ -157,12 +157,14 @@ async def _open(
         try:
             connection = await edge.host.open_connection(address, connection_id, opening, outbox)
         except Exception as error:
+            # Who comes while an agent goes is told so; nothing is wrong here.
+            level = logging.INFO if isinstance(error, AgentDeletedError) else logging.ERROR
             known = isinstance(error, AgentParkedError | AgentDeletedError)
             trace = None if known else error
             code = raised_in(error) or "the server"
             about = {"agent": address.id, **code_fields(error)}
             text = "a connection of agent %s could not be set up (%s): %r"
-            log.error(text, address.id, code, error, exc_info=trace, extra=about)
+            log.log(level, text, address.id, code, error, exc_info=trace, extra=about)
             outbox.discard()
             await _report(error, send)
         else:
