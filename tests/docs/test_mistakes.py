@@ -117,6 +117,16 @@ IN_THE_CLASS = [
         + OWN.format("instructions"),
     ),
     body(
+        "max_tokens = 500",
+        "A.max_tokens would do nothing. Write `return TurnConfig(max_output_tokens=500)` in "
+        "`before_turn`. " + OWN.format("max_tokens"),
+    ),
+    body(
+        "def on_finish(self, ctx): ...",
+        "A.on_finish would do nothing. Did you mean the hook 'on_chat_response'? "
+        + OWN.format("on_finish"),
+    ),
+    body(
         "tools = [print]",
         "A.tools would do nothing. Write `@tool` above methods of the class, or `def "
         "get_tools(self)` that returns them by name. " + OWN.format("tools"),
@@ -695,6 +705,19 @@ def test_a_warning_about_a_method_names_its_place_and_comes_once(tmp_path: Path)
     )
     assert done.stderr.count("UserWarning") == 1
     assert f"{program}:4: UserWarning: A.on_started would do nothing." in done.stderr
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *[f"def {name}(self, ctx): ..." for name in ("after_turn", "on_turn_end", "on_chat_end")],
+        *["def on_tool_call(self, ctx): ...", "def on_startup(self): ..."],
+        *[f"{name} = 3" for name in ("timeout", "llm", "retries", "output", "hooks", "sys_prompt")],
+    ],
+)
+def test_what_other_libraries_call_it_is_refused_with_our_name(written: str):
+    with pytest.raises(Exception, match="would do nothing"):
+        run(f"class A(Think):\n    {written}")
 
 
 def test_a_near_name_can_be_declared_ones_own_and_subclasses_may_use_it():

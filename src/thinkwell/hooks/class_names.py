@@ -50,6 +50,24 @@ _ELSEWHERE: Final = {
     "name",
 }
 """What other libraries call it, and what to write here."""
+_VALUES_ELSEWHERE: Final = {
+    "hooks": '`@hook("before_turn")` above methods of the class',
+    "llm": '`model = "..."`',
+    "max_output_tokens": "`return TurnConfig(max_output_tokens=500)` in `before_turn`",
+    "max_tokens": "`return TurnConfig(max_output_tokens=500)` in `before_turn`",
+    "output": "`run(..., output=Model)`",
+    "retries": "`max_retries = 2`",
+    "sys_prompt": '`system_prompt = "..."`',
+    "timeout": '`time_limits = {"total": 60}`',
+}
+"""The same for values only: methods of these names are somebody's own."""
+_HOOKS_ELSEWHERE: Final = {
+    **dict.fromkeys(("after_turn", "on_turn_end", "on_turn_finish"), "on_chat_response"),
+    **dict.fromkeys(("on_chat_end", "on_chat_finish", "on_finish"), "on_chat_response"),
+    "on_startup": "on_start",
+    "on_tool_call": "before_tool_call",
+}
+"""What other libraries call a hook, and ours."""
 
 
 def refuse_useless_names(cls: type, own_names: Collection[str]) -> None:
@@ -138,12 +156,13 @@ def _meant(name: str, member: Any, hooks: dict[str, Any], settings: Collection[s
             return None
         if name in _ELSEWHERE and takes(member, 1) and not inspect.iscoroutinefunction(member):
             return f"Write {_ELSEWHERE[name]}."
-        hook = _nearest(name, hooks)
-        if hook is None or not is_callable_as(member, hook, hooks[hook]):
+        hook = _HOOKS_ELSEWHERE.get(name) or _nearest(name, hooks)
+        if hook not in hooks or not is_callable_as(member, hook, hooks[hook]):
             return None
         return f"Did you mean the hook {hook!r}?"
-    if name in _ELSEWHERE:
-        return f"Write {_ELSEWHERE[name]}."
+    instead = _ELSEWHERE.get(name) or _VALUES_ELSEWHERE.get(name)
+    if instead is not None:
+        return f"Write {instead}."
     if name in _OWN_WORDS or (callable(member) and not isinstance(member, property)):
         return None
     setting = _nearest(name, settings)
