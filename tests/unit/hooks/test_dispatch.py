@@ -240,7 +240,7 @@ class TestOnChatError:
             lambda *_: 42,
         )
         assert await bench.hooks.on_chat_error(ValueError("no"), FAILED) == "no!"
-        assert (seen, bench.reports) == (["no!"], [])
+        assert (seen, bench.reports) == (["no!"], ["hook 2"])  # 42 is no answer, and is told
 
     @pytest.mark.parametrize("error", [ValueError("x"), asyncio.CancelledError(), AbortTurn("x")])
     async def test_one_that_raises_is_reported_and_the_error_stays(self, error: BaseException):
