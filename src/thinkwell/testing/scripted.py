@@ -84,7 +84,9 @@ class Gate:
 
 
 Piece: TypeAlias = "Text | Reasoning | Call | Gate | ModelEvent | str"
-Step: TypeAlias = "Piece | Sequence[Piece] | Callable[[ModelRequest], Piece | Sequence[Piece]]"
+Step: TypeAlias = (
+    "Piece | Exception | Sequence[Piece] | Callable[[ModelRequest], Piece | Sequence[Piece]]"
+)
 
 _EVENT_TYPES = ModelEvent.__args__
 _PIECES = (Text, Reasoning, Call, Gate, *_EVENT_TYPES)
@@ -230,9 +232,11 @@ class ScriptedModel:
 
 
 def _checked(step: Any) -> Any:
-    """The step; a piece alone is a step of one."""
+    """The step; a piece alone is a step of one, and an exception a call that fails with it."""
     if isinstance(step, str) or callable(step):
         return step
+    if isinstance(step, Exception):
+        return [error(step)]
     if isinstance(step, _PIECES):
         return [step]
     # Looked at before a turn plays it: there, it would be an error of the turn.
