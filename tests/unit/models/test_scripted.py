@@ -50,6 +50,10 @@ class TestSteps:
         events = await collect(ScriptedModel([["A", error(ValueError("no"))]]))
         assert str(failure_of(events)) == "no"
 
+    async def test_an_exception_alone_is_a_call_that_fails(self):
+        events = await collect(ScriptedModel([RuntimeError("down")]))
+        assert str(failure_of(events)) == "down"
+
     async def test_a_finish_replaces_the_reason(self):
         assert finish_of(await collect(ScriptedModel([["A", finish("length")]]))).reason == "length"
 
