@@ -94,8 +94,8 @@ async def test_the_next_hook_sees_messages_of_one_kind():
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
-        ("hi", "not a list"),
-        ({"role": "user", "content": "hi"}, "not a list"),
+        ("hi", "Give a list"),
+        ({"role": "user", "content": "hi"}, "Give a list"),
         ([HI, 5], "messages[1] cannot be read: a int is no message"),
         ([{"role": "user"}], "messages[0] cannot be read: 'content' is missing"),
         ([{"role": "robot", "content": "hi"}], "the role 'robot'"),
