@@ -110,4 +110,4 @@ async def test_what_cannot_be_read_fails_the_turn_and_says_which_it_is(messages:
         result = await stage.agent.run("hi")
         assert (result.status, stage.model.requests) == ("error", [])
         assert said in str(result.error)
-        assert '{"role": "user", "content": "..."}' in str(result.error)
+        assert '{"role": "user", "content": ' in str(result.error)  # how it is written
