@@ -7,6 +7,7 @@ last answer a typed value. Waiting for approvals, hooks and the ledger belong to
 """
 
 from thinkwell.tools.context import ToolContext
+from thinkwell.tools.fingerprint import schema_fingerprint
 from thinkwell.tools.model_output import ModelOutput
 from thinkwell.tools.output import Output
 from thinkwell.tools.reconcile import Done, EarlierCall, NotDone
@@ -33,6 +34,7 @@ __all__ = [
     "client_tool",
     "from_json_schema",
     "has_tool_call",
+    "schema_fingerprint",
     "step_count_is",
     "tool",
 ]
