@@ -144,6 +144,7 @@ class ModelError(TurnError):
         provider: str = "",
         status: int | None = None,
         body: str = "",
+        code: str = "",
         retryable: bool = False,
         retry_after: float | None = None,
         cut: bool = False,
@@ -152,6 +153,8 @@ class ModelError(TurnError):
         self.provider = provider
         self.status = status
         self.body = body
+        self.code = code
+        """The provider's own word for what went wrong, such as `context_length_exceeded`."""
         self.retryable = retryable
         self.retry_after = retry_after
         """Seconds after which the provider wants to be asked again, if it said so."""

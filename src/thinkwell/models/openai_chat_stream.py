@@ -2,7 +2,7 @@
 
 Owns the decoding of the payloads of one call and the bookkeeping between them: which text or
 reasoning part is open, which tool calls are being written, the usage and the finish reason. It is
-pure (bytes in, events out) and leaves connections, aborts and HTTP errors to `openai_chat.py`.
+pure (bytes in, events out) and leaves connections, aborts and HTTP errors to `provider_http.py`.
 Invariant: the events of `feed` and `end` together keep the contract of `base.py`; the terminal
 event comes from `end`, or from `feed` when the provider reports an error inside the stream.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json as stdlib_json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -34,6 +34,7 @@ from thinkwell.models.base import (
     ToolInputDelta,
     ToolInputStart,
 )
+from thinkwell.models.provider_errors import cut_stream, stream_error, unreadable
 from thinkwell.models.sse import SsePayloads
 
 _FINISH_REASONS: dict[str, FinishReason] = {
@@ -43,11 +44,6 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "tool_calls": "tool-calls",
     "function_call": "tool-calls",
 }
-RETRYABLE_STATUSES = frozenset({408, 409, 429})
-_RETRYABLE_KINDS = frozenset(
-    {"server_error", "rate_limit_exceeded", "overloaded_error", "timeout", "internal_error"}
-)
-_BODY_LIMIT = 2_000
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -141,9 +137,8 @@ class ChatStream:
         events = self._decode_all(self._payloads.flush())
         if self.failed:
             return events
-        if problem := self._problem():
-            error = ModelError(problem, provider=self._provider, retryable=True, cut=True)
-            return [*events, Failure(error)]
+        if not self._saw_choice or (not self.done and self._raw_reason is None):
+            return [*events, Failure(cut_stream(self._provider, empty=not self._saw_choice))]
         self._close_part(events)
         for call in self._calls:
             self._start_call(call, events)
@@ -174,7 +169,7 @@ class ChatStream:
             try:
                 chunk = _decode_chunk(payload)
             except ValueError as error:
-                self._fail(_unusable(self._provider, payload, error), events)
+                self._fail(unreadable(self._provider, payload, error), events)
                 break
             if chunk.error is not None:
                 self._fail(stream_error(self._provider, chunk.error), events)
@@ -263,36 +258,9 @@ class ChatStream:
         self.done = self.failed = True
         events.append(Failure(error))
 
-    def _problem(self) -> str | None:
-        if not self._saw_choice:
-            return f"{self._provider} answered with an empty stream."
-        if not self.done and self._raw_reason is None:
-            return f"The stream from {self._provider} ended in the middle of the answer."
-        return None
-
     def _reason(self) -> FinishReason:
         reason = _FINISH_REASONS.get(self._raw_reason or "", "other")
         return "tool-calls" if self._calls and reason == "stop" else reason
-
-
-def stream_error(provider: str, error: Any) -> ModelError:
-    """The error object a provider sent instead of an answer."""
-    fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
-    code = fields.get("code")
-    status = code if isinstance(code, int) else None
-    kinds = {str(code), str(fields.get("type"))}
-    return ModelError(
-        f"{provider} reported an error: {fields.get('message') or fields}",
-        provider=provider,
-        status=status,
-        body=msgspec.json.encode(error).decode()[:_BODY_LIMIT],
-        retryable=is_retryable(status) or bool(kinds & _RETRYABLE_KINDS),
-    )
-
-
-def is_retryable(status: int | None) -> bool:
-    """Whether the same request may succeed later."""
-    return status is not None and (status in RETRYABLE_STATUSES or status >= 500)
 
 
 def _decode_chunk(payload: bytes) -> _Chunk:
@@ -301,14 +269,6 @@ def _decode_chunk(payload: bytes) -> _Chunk:
     except ValueError:
         # Half of a surrogate pair, when an emoji was cut between two deltas: msgspec refuses it.
         return msgspec.convert(json.to_jsonable(stdlib_json.loads(payload)), _Chunk)
-
-
-def _unusable(provider: str, payload: bytes, error: Exception) -> ModelError:
-    return ModelError(
-        f"{provider} sent a chunk that cannot be read: {error}",
-        provider=provider,
-        body=payload[:_BODY_LIMIT].decode(errors="replace"),
-    )
 
 
 def _usage(usage: _Usage | None) -> Usage:

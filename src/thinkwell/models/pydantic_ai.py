@@ -33,7 +33,7 @@ from thinkwell.models.base import (
     ToolInputDelta,
     ToolInputStart,
 )
-from thinkwell.models.openai_chat_stream import is_retryable
+from thinkwell.models.provider_errors import is_retryable
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse, ModelResponsePart, ModelResponseStreamEvent

@@ -20,7 +20,7 @@ from tests.unit.models.helpers import (
 from thinkwell.core.errors import ConfigurationError, ModelError
 from thinkwell.core.signal import AbortController
 from thinkwell.messages.usage import Usage
-from thinkwell.models import openai_chat
+from thinkwell.models import provider_http
 from thinkwell.models.base import (
     Model,
     ReasoningEnd,
@@ -267,8 +267,53 @@ class TestErrors:
         error = failure_of(await events_of(reply))
         assert isinstance(error, ModelError)
         assert (error.status, error.retryable, error.provider) == (status, retryable, "openai-chat")
-        assert str(error) == f"openai-chat answered {status}: no such luck"
+        assert str(error).startswith(f"openai-chat answered {status}: no such luck")
         assert error.body == body.decode()
+
+    @pytest.mark.parametrize(
+        ("status", "body", "hint"),
+        [
+            (401, b'{"error":{"message":"Bad key."}}', "Bad key. Check the key: api_key=...."),
+            (403, b'{"error":{"message":"Nope"}}', "Nope. Check the key: api_key=...."),
+            (
+                404,
+                b'{"error":{"message":"No model m"}}',
+                "No model m. Check the name of the model.",
+            ),
+            (404, b"<h1>Nothing</h1>", "<h1>Nothing</h1>. Check the address: base_url=...."),
+        ],
+    )
+    async def test_a_wrong_set_up_says_what_to_set(self, status, body, hint):
+        reply = RawReply(chunks=[body], status=status)
+        error = failure_of(await events_of(reply))
+        assert str(error) == f"openai-chat answered {status}: {hint}"
+
+    async def test_variables_are_named_where_they_were_used(self, monkeypatch):
+        reply = RawReply(chunks=[b'{"error":{"message":"Bad key."}}'], status=401)
+        async with MockProvider([reply]) as provider:
+            monkeypatch.setenv("OPENAI_BASE_URL", provider.base_url)
+            monkeypatch.setenv("OPENAI_API_KEY", "wrong")
+            model = OpenAIChatModel("m")
+            error = failure_of(await collect(model))
+            await model.aclose()
+        assert str(error).endswith("Bad key. Check the key: OPENAI_API_KEY or api_key=....")
+
+    @pytest.mark.parametrize(
+        ("headers", "seconds"),
+        [
+            ({"retry-after-ms": "1500", "Retry-After": "9"}, 1.5),
+            ({"Retry-After": "9"}, 9.0),
+            (
+                {"x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-tokens": "0"},
+                360.0,
+            ),
+            ({"x-ratelimit-reset-tokens": "6m0s", "x-ratelimit-remaining-tokens": "7"}, None),
+            ({}, None),
+        ],
+    )
+    async def test_the_provider_says_when_to_come_back(self, headers, seconds):
+        reply = RawReply(chunks=[b"{}"], status=429, headers=headers)
+        assert failure_of(await events_of(reply)).retry_after == seconds
 
     async def test_a_status_with_a_body_that_is_no_json(self):
         reply = RawReply(chunks=[b"<h1>Bad gateway</h1>"], status=502, content_type="text/html")
@@ -390,7 +435,7 @@ class TestAbort:
 class TestSilence:
     @pytest.mark.parametrize("reply", ["headers", "end"])
     async def test_a_connection_that_says_nothing_for_long_is_cut(self, monkeypatch, reply):
-        monkeypatch.setattr(openai_chat, "READ_TIMEOUT", 0.05)
+        monkeypatch.setattr(provider_http, "READ_TIMEOUT", 0.05)
         silent = raw(delta('"content":"A"'), hold="end")
         async with served(RawReply(hold="headers") if reply == "headers" else silent) as (
             model,
@@ -442,7 +487,7 @@ FIRST_CALL = """
 import asyncio, sys, threading
 from thinkwell.core.signal import AbortSignal
 from thinkwell.models.base import ModelRequest
-from thinkwell.models import openai_chat
+from thinkwell.models import provider_http
 from thinkwell.models.openai_chat import OpenAIChatModel
 
 class Seen:

@@ -1,0 +1,74 @@
+"""What a provider said instead of an answer, as a `ModelError` (pure)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import msgspec
+
+from thinkwell.core.errors import ModelError
+
+BODY_LIMIT = 2_000
+"""Characters of a provider's text that an error keeps."""
+RETRYABLE_STATUSES = frozenset({408, 409, 429})
+_RETRYABLE_KINDS = frozenset(
+    {
+        *("server_error", "internal_error", "api_error", "timeout", "timeout_error"),
+        *("rate_limit_exceeded", "rate_limit_error", "overloaded_error", "overloaded"),
+        *("server_is_overloaded", "slow_down"),
+    }
+)
+
+
+def is_retryable(status: int | None) -> bool:
+    """Whether the same request may succeed later."""
+    return status is not None and (status in RETRYABLE_STATUSES or status >= 500)
+
+
+def stream_error(provider: str, error: Any) -> ModelError:
+    """The error object a provider sent instead of an answer, or in the middle of one."""
+    fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
+    code = fields.get("code")
+    status = code if isinstance(code, int) else None
+    kinds = {str(code), str(fields.get("type"))}
+    return ModelError(
+        f"{provider} reported an error: {fields.get('message') or fields}",
+        provider=provider,
+        status=status,
+        body=msgspec.json.encode(error).decode()[:BODY_LIMIT],
+        code=str(code or fields.get("type") or ""),
+        retryable=is_retryable(status) or bool(kinds & _RETRYABLE_KINDS),
+    )
+
+
+def unreadable(provider: str, payload: bytes, error: Exception) -> ModelError:
+    """The error for a piece of the stream that is not what the protocol says."""
+    return ModelError(
+        f"{provider} sent a chunk that cannot be read: {error}",
+        provider=provider,
+        body=payload[:BODY_LIMIT].decode(errors="replace"),
+    )
+
+
+def cut_stream(provider: str, *, empty: bool) -> ModelError:
+    """The error for a stream that ended before the answer did."""
+    text = (
+        f"{provider} answered with an empty stream."
+        if empty
+        else f"The stream from {provider} ended in the middle of the answer."
+    )
+    return ModelError(text, provider=provider, retryable=True, cut=True)
+
+
+def refusal_hint(status: int, key_variable: str, url_variable: str, text: str) -> str:
+    """What to set, where the status says what is wrong with the set-up; empty otherwise."""
+    if status in (401, 403):
+        where = f"{key_variable} or api_key=..." if key_variable else "api_key=..."
+        return f"Check the key: {where}."
+    if status == 404:
+        # A model that is not there has a JSON body that says so; a wrong address mostly has a page.
+        if "model" in text[:BODY_LIMIT].lower():
+            return "Check the name of the model."
+        where = f"{url_variable} or base_url=..." if url_variable else "base_url=..."
+        return f"Check the address: {where}."
+    return ""
