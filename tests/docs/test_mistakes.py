@@ -527,18 +527,21 @@ IN_A_TURN = [
 IN_A_MODEL = [
     turn(
         'model = "gpt-4o"',
-        "'gpt-4o' names no provider. Did you mean \"openai-chat:gpt-4o\"?",
+        "'gpt-4o' names no provider. Did you mean \"openai:gpt-4o\"?",
     ),
     turn(
         'model = "opnai:gpt-4o"',
-        "There is no provider 'opnai'. Did you mean \"openai-chat:gpt-4o\"?",
+        "There is no provider 'opnai'. Did you mean \"openai:gpt-4o\"?",
     ),
     turn(
         'model = "openai-chat:gpt-4o"',
-        "The model 'gpt-4o' needs a key. Set OPENAI_API_KEY, pass api_key=..., or point "
-        "OPENAI_BASE_URL at a server that needs none.",
+        "The model 'openai-chat:gpt-4o' needs a key. Set OPENAI_API_KEY, pass api_key=..., or "
+        "point OPENAI_BASE_URL at a server that needs none.",
     ),
-    turn('model = "groq:llama"', "The model 'groq:llama' needs a key. Set GROQ_API_KEY."),
+    turn(
+        'model = "groq:llama"',
+        "The model 'groq:llama' needs a key. Set GROQ_API_KEY, or pass api_key=....",
+    ),
     turn(
         "model = None",
         'A has no model. Write `model = "openai-chat:gpt-4o-mini"` in the class, or override '

@@ -13,6 +13,9 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     total_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_input_tokens: int | None = None
+    """Input tokens that the provider had in its cache; `input_tokens` counts them too."""
+    cache_write_tokens: int | None = None
+    """Input tokens that the provider put into its cache; `input_tokens` counts them too."""
 
     def __add__(self, other: Usage) -> Usage:
         """The sum; a count nobody gave stays None."""
@@ -22,6 +25,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             total_tokens=_sum(self.total_tokens, other.total_tokens),
             reasoning_tokens=_sum(self.reasoning_tokens, other.reasoning_tokens),
             cached_input_tokens=_sum(self.cached_input_tokens, other.cached_input_tokens),
+            cache_write_tokens=_sum(self.cache_write_tokens, other.cache_write_tokens),
         )
 
 

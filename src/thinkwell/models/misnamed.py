@@ -9,8 +9,6 @@ from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.spelling import nearest
 
 BRIDGED: Final = (
-    "anthropic",
-    "azure",
     "bedrock",
     "cohere",
     "github",
@@ -19,11 +17,8 @@ BRIDGED: Final = (
     "heroku",
     "huggingface",
     "meta",
-    "mistral",
     "moonshotai",
-    "openai",
     "vercel",
-    "xai",
     "zai",
 )
 """Providers that pydantic-ai knows, as far as we can tell without it. It may know more."""
@@ -31,19 +26,19 @@ _FAMILIES: Final = {
     "claude": "anthropic",
     "deepseek": "deepseek",
     "gemini": "google",
-    "gpt": "openai-chat",
+    "gpt": "openai",
     "grok": "xai",
     "llama": "ollama",
     "mistral": "mistral",
-    "o1": "openai-chat",
-    "o3": "openai-chat",
-    "o4": "openai-chat",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
     "qwen": "ollama",
 }
 """How names of models begin, and who has them."""
 _FORMS: Final = (
-    'Write "openai-chat:NAME", a preset such as "ollama:NAME", "provider:NAME" for a provider that '
-    'pydantic-ai knows, "demo", or pass a model object.'
+    'Write "openai:NAME", "anthropic:NAME", a preset such as "ollama:NAME", "provider:NAME" for a '
+    'provider that pydantic-ai knows, "demo", or pass a model object.'
 )
 _KEY: Final = re.compile(r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN)\b")
 
@@ -69,8 +64,6 @@ def unknown_provider(name: str, known: list[str]) -> ConfigurationError | None:
     meant = nearest(provider, known)
     if meant is None:
         return None
-    # Both reach the same models; the native one needs no other library.
-    meant = "openai-chat" if meant == "openai" else meant
     return ConfigurationError(
         f'There is no provider {provider!r}. Did you mean "{meant}:{model_id}"?'
     )

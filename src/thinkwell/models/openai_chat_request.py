@@ -10,7 +10,10 @@ field for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, assert_never
+from hashlib import sha256
+from typing import Any, Final, assert_never
+
+import msgspec
 
 from thinkwell.core import json
 from thinkwell.messages.model_messages import (
@@ -25,56 +28,102 @@ from thinkwell.messages.model_messages import (
     UserMessage,
 )
 from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
+from thinkwell.models.provider_options import given_options
+from thinkwell.models.result_text import NO_RESULT, result_text
 
-NO_RESULT = "No result was recorded for this tool call."
-DENIED = "The tool call was denied."
-
-OPTION_NAMES = {"openai-chat": ("openai", "openai-chat")}
+OPTION_NAMES: Final = {"openai-chat": ("openai", "openai-chat")}
 """Under which names a provider's options are looked for: OpenAI is one provider with two APIs."""
-_SETTINGS = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed")
+OPTIONS: Final = frozenset(
+    {
+        *("audio", "function_call", "functions", "logit_bias", "logprobs", "metadata"),
+        *("modalities", "n", "parallel_tool_calls", "prediction", "prompt_cache_key"),
+        *("prompt_cache_retention", "reasoning_effort", "response_format", "safety_identifier"),
+        *("service_tier", "store", "stream_options", "top_logprobs", "user", "verbosity"),
+        "web_search_options",
+    }
+)
+"""What OpenAI's chat completions have beside our settings."""
+_SETTINGS: Final = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a server that speaks chat completions differs from the others."""
+
+    is_openai: bool = False
+    """OpenAI itself: its options are known, and it has no `top_k`."""
+    max_tokens: str = "max_tokens"
+    """OpenAI refuses that name for its reasoning models; the others know no other."""
+    seed: str = "seed"
+    stream_options: bool = True
+    """Whether it has to be asked for the usage. Mistral tells it anyway and refuses the field."""
+    short_call_ids: bool = False
+    """Mistral accepts only nine letters and digits as the id of a call."""
+
+
+OPENAI: Final = Dialect(is_openai=True, max_tokens="max_completion_tokens")
+COMPATIBLE: Final = Dialect()
 
 
 def build_body(
-    request: ModelRequest, *, model_id: str, provider: str, is_openai: bool
+    request: ModelRequest, *, model_id: str, provider: str, dialect: Dialect = COMPATIBLE
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The request body, and warnings about what was left out."""
-    body: dict[str, Any] = {
-        "model": model_id,
-        "messages": build_messages(request.system, request.messages),
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    for name in _SETTINGS:
+    messages = build_messages(request.system, request.messages)
+    if dialect.short_call_ids:
+        shorten_call_ids(messages)
+    body: dict[str, Any] = {"model": model_id, "messages": messages, "stream": True}
+    if dialect.stream_options:
+        body["stream_options"] = {"include_usage": True}
+    for name in (*_SETTINGS, "seed", "max_output_tokens"):
         if (value := getattr(request, name)) is not None:
-            body[name] = value
-    if request.max_output_tokens is not None:
-        # OpenAI refuses `max_tokens` for its reasoning models; the others know only that name.
-        name = "max_completion_tokens" if is_openai else "max_tokens"
-        body[name] = request.max_output_tokens
+            body[_name(name, dialect)] = value
     if request.stop_sequences:
         body["stop"] = list(request.stop_sequences)
     warnings: tuple[str, ...] = ()
     if request.top_k is not None:
-        if is_openai:
+        if dialect.is_openai:
             warnings = ("top_k was left out: OpenAI has no such setting.",)
         else:
             body["top_k"] = request.top_k
-    if request.tools:
-        body["tools"] = [_tool(spec) for spec in request.tools]
-        if request.tool_choice != "auto":
-            body["tool_choice"] = _tool_choice(request.tool_choice)
+    _offer_tools(request, body)
     if request.response_format is not None:
         schema = {"name": request.response_name, "schema": dict(request.response_format)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     # Last: whoever names a provider's own option means to override ours.
-    body.update(_options(request, provider))
+    names = OPTION_NAMES.get(provider, (provider,))
+    body.update(given_options(request, names, OPTIONS, strict=dialect.is_openai))
     return body, warnings
 
 
-def _options(request: ModelRequest, provider: str) -> dict[str, Any]:
-    names = OPTION_NAMES.get(provider, (provider,))
-    given = (request.provider_options.get(name, {}) for name in names)
-    return {key: value for options in given for key, value in options.items()}
+def _name(setting: str, dialect: Dialect) -> str:
+    if setting == "max_output_tokens":
+        return dialect.max_tokens
+    return dialect.seed if setting == "seed" else setting
+
+
+def _offer_tools(request: ModelRequest, body: dict[str, Any]) -> None:
+    if request.tools:
+        body["tools"] = [_tool(spec) for spec in request.tools]
+        if request.tool_choice != "auto":
+            body["tool_choice"] = _tool_choice(request.tool_choice)
+
+
+def shorten_call_ids(messages: list[dict[str, Any]]) -> None:
+    """Give every call an id of nine letters and digits; the same id becomes the same one."""
+    for message in messages:
+        for call in message.get("tool_calls", ()):
+            call["id"] = _short_id(call["id"])
+        if "tool_call_id" in message:
+            message["tool_call_id"] = _short_id(message["tool_call_id"])
+
+
+def _short_id(call_id: str) -> str:
+    if len(call_id) == _SHORT_ID and call_id.isascii() and call_id.isalnum():
+        return call_id
+    return sha256(call_id.encode()).hexdigest()[:_SHORT_ID]
+
+
+_SHORT_ID: Final = 9
 
 
 def build_messages(system: str, messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
@@ -162,19 +211,6 @@ def _tool_call(part: ToolCallContent) -> dict[str, Any]:
 
 def _tool_result(part: ToolResultContent) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": part.tool_call_id, "content": result_text(part)}
-
-
-def result_text(part: ToolResultContent) -> str:
-    """A tool result as the text a model reads."""
-    match part.kind:
-        case "text" | "error-text":
-            return part.value if isinstance(part.value, str) else json.dumps(part.value)
-        case "json" | "error-json" | "content":
-            return json.dumps(part.value)
-        case "execution-denied":
-            return part.value if isinstance(part.value, str) and part.value else DENIED
-        case _:
-            assert_never(part.kind)
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:

@@ -221,6 +221,7 @@ def _usage(usage: Any) -> Usage:
         total_tokens=usage.input_tokens + usage.output_tokens,
         reasoning_tokens=usage.output_reasoning_tokens or None,
         cached_input_tokens=usage.cache_read_tokens or None,
+        cache_write_tokens=usage.cache_write_tokens or None,
     )
 
 

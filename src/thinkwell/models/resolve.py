@@ -1,54 +1,30 @@
 """What a user wrote as a model, as a `Model`.
 
 Accepted: a `Model`, a pydantic-ai model object, a list of these (a fallback chain), or a string:
-`demo`; `openai-chat:NAME` (honours `OPENAI_BASE_URL`); a preset such as `ollama:NAME`; and
-`provider:NAME` or `pydantic-ai/provider:NAME` for every provider that pydantic-ai knows. Strings
-are case-sensitive. Nothing is contacted here. `ModelPool` keeps resolved strings, so that calls
-share connections, and closes them.
+`demo`; `openai:NAME`, `openai-chat:NAME` and `anthropic:NAME` (native; they honour
+`OPENAI_BASE_URL` and `ANTHROPIC_BASE_URL`); a preset such as `ollama:NAME`; and `provider:NAME` or
+`pydantic-ai/provider:NAME` for every provider that pydantic-ai knows. Strings are case-sensitive.
+Nothing is contacted here. `ModelPool` keeps resolved strings, so that calls share connections, and
+closes them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
-
-import msgspec
 
 from thinkwell.core.errors import ConfigurationError, MissingExtraError
 from thinkwell.models import misnamed
 from thinkwell.models.base import Model
 from thinkwell.models.fallback import FallbackModel, close_model
+from thinkwell.models.presets import NATIVE, PRESETS
 from thinkwell.models.pydantic_ai import PydanticAIModel, infer
 
 ModelLike: TypeAlias = "str | Model | Sequence[str | Model | Any] | Any"
 """A string, a `Model`, a pydantic-ai model, or a list of these."""
 
 _BRIDGE = "pydantic-ai/"
-
-
-class Preset(msgspec.Struct, frozen=True):
-    """A provider that speaks OpenAI's chat completions."""
-
-    base_url: str
-    key_variable: str = ""
-    """The environment variable with the key; empty if it needs none."""
-    url_variable: str = ""
-    """The environment variable that moves it elsewhere."""
-
-
-PRESETS: dict[str, Preset] = {
-    "cerebras": Preset("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
-    "deepseek": Preset("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
-    "fireworks": Preset("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
-    "groq": Preset("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
-    "lmstudio": Preset("http://127.0.0.1:1234/v1", url_variable="LMSTUDIO_BASE_URL"),
-    "ollama": Preset("http://127.0.0.1:11434/v1", url_variable="OLLAMA_BASE_URL"),
-    "openrouter": Preset("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "together": Preset("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
-    "vllm": Preset("http://127.0.0.1:8000/v1", url_variable="VLLM_BASE_URL"),
-}
 
 
 def resolve_model(like: ModelLike) -> Model:
@@ -121,33 +97,29 @@ def _from_string(name: str) -> Model:
         raise misnamed.no_provider(name)
     if name.startswith(_BRIDGE):
         return _through_bridge(name.removeprefix(_BRIDGE))
-    if provider == "openai-chat":
-        from thinkwell.models.openai_chat import OpenAIChatModel
-
-        return OpenAIChatModel(model_id)
-    if provider in PRESETS:
-        return _from_preset(provider, model_id)
-    return _through_bridge(name)
+    return _native(provider, model_id) or _through_bridge(name)
 
 
 def _needs_bridge(name: str) -> bool:
     provider, _, model_id = name.partition(":")
-    return bool(model_id) and provider != "openai-chat" and provider not in PRESETS
+    return bool(model_id) and provider not in NATIVE and provider not in PRESETS
 
 
-def _from_preset(provider: str, model_id: str) -> Model:
-    from thinkwell.models.openai_chat import OpenAIChatModel
+def _native(provider: str, model_id: str) -> Model | None:
+    """The model behind an adapter of ours; None if there is none for `provider`."""
+    if provider == "anthropic":
+        from thinkwell.models.anthropic import AnthropicModel
 
-    preset = PRESETS[provider]
-    key = os.environ.get(preset.key_variable, "") if preset.key_variable else ""
-    if preset.key_variable and not key:
-        raise ConfigurationError(
-            f"The model '{provider}:{model_id}' needs a key. Set {preset.key_variable}."
-        )
-    moved = os.environ.get(preset.url_variable) if preset.url_variable else None
-    return OpenAIChatModel(
-        model_id, base_url=moved or preset.base_url, api_key=key, provider=provider
-    )
+        return AnthropicModel(model_id)
+    if provider == "openai":
+        from thinkwell.models.openai_responses import OpenAIModel
+
+        return OpenAIModel(model_id)
+    if provider == "openai-chat" or provider in PRESETS:
+        from thinkwell.models.openai_chat import OpenAIChatModel
+
+        return OpenAIChatModel(model_id, provider=provider)
+    return None
 
 
 def _through_bridge(name: str) -> Model:
@@ -170,4 +142,4 @@ def _through_bridge(name: str) -> Model:
 
 
 def _unknown(name: str) -> ConfigurationError | None:
-    return misnamed.unknown_provider(name, ["openai-chat", *PRESETS, *misnamed.BRIDGED])
+    return misnamed.unknown_provider(name, [*NATIVE, *PRESETS, *misnamed.BRIDGED])

@@ -18,14 +18,17 @@ from thinkwell.messages.model_messages import (
 )
 from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
 from thinkwell.models.openai_chat import OpenAIChatModel
-from thinkwell.models.openai_chat_request import DENIED, NO_RESULT, build_body, build_messages
+from thinkwell.models.openai_chat_request import COMPATIBLE, OPENAI, build_body, build_messages
+from thinkwell.models.result_text import DENIED, NO_RESULT
 from thinkwell.testing.mock_provider import MockProvider, Reply
 
 WEATHER = ToolSpec("get_weather", "Tells the weather.", {"type": "object", "properties": {}})
 
 
 def body_of(asked: ModelRequest, *, is_openai: bool = False):
-    return build_body(asked, model_id="m", provider="groq", is_openai=is_openai)[0]
+    return build_body(
+        asked, model_id="m", provider="groq", dialect=OPENAI if is_openai else COMPATIBLE
+    )[0]
 
 
 def assistant(*content) -> AssistantMessage:
@@ -71,7 +74,7 @@ class TestSettings:
     def test_top_k_is_sent_where_it_exists_and_warned_about_where_not(self):
         asked = request(top_k=4)
         assert body_of(asked)["top_k"] == 4
-        body, warnings = build_body(asked, model_id="m", provider="p", is_openai=True)
+        body, warnings = build_body(asked, model_id="m", provider="p", dialect=OPENAI)
         assert "top_k" not in body
         assert "top_k" in warnings[0]
 
@@ -83,13 +86,13 @@ class TestSettings:
 
     def test_options_of_openai_reach_its_chat_api_and_no_other_provider(self):
         asked = request(provider_options={"openai": {"user": "u"}, "openai-chat": {"store": True}})
-        body, _ = build_body(asked, model_id="m", provider="openai-chat", is_openai=True)
+        body, _ = build_body(asked, model_id="m", provider="openai-chat", dialect=OPENAI)
         assert (body["user"], body["store"]) == ("u", True)
         assert "user" not in body_of(asked)
 
     def test_the_options_of_the_chat_api_win_over_those_of_openai(self):
         asked = request(provider_options={"openai-chat": {"user": "b"}, "openai": {"user": "a"}})
-        body, _ = build_body(asked, model_id="m", provider="openai-chat", is_openai=True)
+        body, _ = build_body(asked, model_id="m", provider="openai-chat", dialect=OPENAI)
         assert body["user"] == "b"
 
 

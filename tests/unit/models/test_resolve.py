@@ -6,17 +6,21 @@ import threading
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pydantic_ai.models.test import TestModel as EveryToolModel
 
 from tests.unit.models.helpers import collect, failure_of, finish_of, text_of
 from thinkwell.core.errors import ConfigurationError, MissingExtraError
 from thinkwell.core.signal import AbortController
 from thinkwell.models import resolve
+from thinkwell.models.anthropic import AnthropicModel
 from thinkwell.models.demo import DemoModel
 from thinkwell.models.fallback import FallbackModel
 from thinkwell.models.openai_chat import OpenAIChatModel
+from thinkwell.models.openai_responses import OpenAIModel
+from thinkwell.models.presets import PRESETS
 from thinkwell.models.pydantic_ai import PydanticAIModel, infer
-from thinkwell.models.resolve import PRESETS, ModelPool, resolve_model
+from thinkwell.models.resolve import ModelPool, resolve_model
 from thinkwell.testing import ScriptedModel, error, text
 from thinkwell.testing.mock_provider import MockProvider, Reply
 
@@ -36,9 +40,38 @@ class TestStrings:
         preset = PRESETS[name]
         for variable in filter(None, [preset.key_variable]):
             monkeypatch.setenv(variable, "k")
+        address = preset.base_url
+        if not address:
+            monkeypatch.setenv(preset.url_variable, "https://mine.example/")
+            address = f"https://mine.example{preset.path}"
         model = resolve_model(f"{name}:m")
         assert isinstance(model, OpenAIChatModel)
-        assert (model.provider, model.base_url) == (name, preset.base_url)
+        assert (model.provider, model.base_url) == (name, address)
+
+    def test_azure_needs_an_address_of_ones_own(self, monkeypatch):
+        monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)
+        with pytest.raises(ConfigurationError, match=r"address\. Set AZURE_OPENAI_ENDPOINT"):
+            resolve_model("azure:m")
+
+    async def test_azure_gets_its_key_in_a_header_of_its_own(self, monkeypatch):
+        async with MockProvider([Reply(deltas=["a"])]) as provider:
+            monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", provider.base_url)
+            monkeypatch.setenv("AZURE_OPENAI_API_KEY", "secret")
+            monkeypatch.setitem(PRESETS, "azure", replace(PRESETS["azure"], path="/v1"))
+            pool = ModelPool()
+            await collect(pool.resolve("azure:m"))
+            await pool.aclose()
+        headers = provider.requests[0].headers
+        assert (headers["api-key"], "Authorization" in headers) == ("secret", False)
+
+    @pytest.mark.parametrize(
+        ("name", "kind"), [("openai:m", OpenAIModel), ("anthropic:m", AnthropicModel)]
+    )
+    def test_openai_and_anthropic_are_native(self, name, kind, monkeypatch):
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+        monkeypatch.setitem(sys.modules, "pydantic_ai.models", None)
+        assert isinstance(resolve_model(name), kind)
 
     def test_a_local_preset_can_be_moved(self, monkeypatch):
         monkeypatch.setenv("OLLAMA_BASE_URL", "http://127.0.0.1:9/v1")
@@ -60,7 +93,9 @@ class TestStrings:
         with pytest.raises(ConfigurationError, match=r"'groq:m' needs a key\. Set GROQ_API_KEY"):
             resolve_model("groq:m")
 
-    @pytest.mark.parametrize("name", ["openai:gpt-5-mini", "pydantic-ai/openai-chat:gpt-5-mini"])
+    @pytest.mark.parametrize(
+        "name", ["pydantic-ai/openai:gpt-5-mini", "pydantic-ai/openai-chat:gpt-5-mini"]
+    )
     def test_other_providers_go_through_the_bridge(self, name, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         model = resolve_model(name)
@@ -70,15 +105,15 @@ class TestStrings:
     def test_without_pydantic_ai_the_error_names_the_extra(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "pydantic_ai.models", None)
         with pytest.raises(MissingExtraError, match=r"thinkwell\[pydantic-ai\]"):
-            resolve_model("mistral:m")
+            resolve_model("cohere:m")
 
     @pytest.mark.parametrize("name", ["", "gpt-5", "openai-chat:", ":m", "pydantic-ai/x"])
     def test_a_string_without_provider_and_name_shows_the_right_forms(self, name):
-        with pytest.raises(ConfigurationError, match='Write "openai-chat:NAME"'):
+        with pytest.raises(ConfigurationError, match='Write "openai:NAME"'):
             resolve_model(name)
 
     def test_a_provider_nobody_knows_shows_the_right_forms(self):
-        with pytest.raises(ConfigurationError, match='Write "openai-chat:NAME"'):
+        with pytest.raises(ConfigurationError, match='Write "openai:NAME"'):
             resolve_model("nobody:m")
 
 
@@ -114,11 +149,11 @@ class TestPool:
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         monkeypatch.setattr(resolve, "infer", infer_here)
         pool = ModelPool()
-        model = await pool.load("openai:gpt-5-mini")
+        model = await pool.load("pydantic-ai/openai:gpt-5-mini")
         assert threads
         assert threading.get_ident() not in threads
-        assert pool.resolve("openai:gpt-5-mini") is model
-        chain = await pool.load(["demo", "openai:gpt-5-mini"])
+        assert pool.resolve("pydantic-ai/openai:gpt-5-mini") is model
+        chain = await pool.load(["demo", "pydantic-ai/openai:gpt-5-mini"])
         assert (len(threads), chain.provider) == (1, "demo")
 
     def test_a_chain_is_made_of_pooled_models(self):
@@ -164,8 +199,8 @@ class TestFallbackChain:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("opnai:gpt-4o", "There is no provider 'opnai'. Did you mean \"openai-chat:gpt-4o\"?"),
-        ("gpt-4o", "'gpt-4o' names no provider. Did you mean \"openai-chat:gpt-4o\"?"),
+        ("opnai:gpt-4o", "There is no provider 'opnai'. Did you mean \"openai:gpt-4o\"?"),
+        ("gpt-4o", "'gpt-4o' names no provider. Did you mean \"openai:gpt-4o\"?"),
         ("acme:large", "There is no provider 'acme'"),
     ],
 )
@@ -183,5 +218,5 @@ def test_a_misspelt_provider_is_named_with_and_without_the_extra(
 def test_a_key_that_is_missing_behind_the_bridge_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigurationError) as caught:
-        resolve_model("openai:gpt-4o")
+        resolve_model("pydantic-ai/openai:gpt-4o")
     assert str(caught.value) == "The model 'openai:gpt-4o' needs a key. Set OPENAI_API_KEY."

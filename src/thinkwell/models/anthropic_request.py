@@ -1,0 +1,360 @@
+"""A model request as the JSON body of an Anthropic messages call.
+
+Owns the mapping of every `ModelRequest` field and every message kind, and says in `warnings` what
+the provider cannot be told. Pure. The provider's own rules hold in every body made here:
+- user and assistant take turns, and the first message is the user's;
+- every `tool_use` is answered by a `tool_result` at the beginning of the next user message;
+- ids of calls have only letters, digits, `_` and `-`, whichever provider made them;
+- a text is never empty, and a thought is sent only with the signature Anthropic gave it.
+A tool that Anthropic runs itself (web search, say) is sent as it came. One that another provider
+ran is told as text, because Anthropic accepts only its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, cast
+
+from thinkwell.core import json
+from thinkwell.messages.model_messages import (
+    AssistantMessage,
+    FileContent,
+    ModelMessage,
+    ReasoningContent,
+    SystemMessage,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
+from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
+from thinkwell.models.data_url import read_data_url
+from thinkwell.models.provider_options import given_options
+from thinkwell.models.result_text import NO_RESULT, foreign_call_text, result_text
+
+PROVIDER: Final = "anthropic"
+OPTIONS: Final = frozenset(
+    {
+        *("betas", "cache_control", "container", "context_management", "effort"),
+        *("inference_geo", "mcp_servers", "metadata", "output_config", "service_tier"),
+        *("speed", "thinking", "tools"),
+    }
+)
+"""What `provider_options["anthropic"]` may hold, beside `extra_body`."""
+DEFAULT_MAX_TOKENS: Final = 32_000
+_OLD_LIMITS: Final = {
+    "claude-3-haiku": 4_096,
+    "claude-3-opus": 4_096,
+    "claude-3-sonnet": 4_096,
+    "claude-3-5": 8_192,
+}
+"""Anthropic wants a limit with every request, and refuses one above what the model can do."""
+_MARK: Final = {"type": "ephemeral"}
+_NOT_MARKED: Final = ("thinking", "redacted_thinking")
+_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+
+def build_body(
+    request: ModelRequest, *, model_id: str, cache: bool = True
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The request body, and warnings about what was left out.
+
+    With `cache`, markers say up to where the prefix is worth keeping: the tools and the system
+    prompt, the last question before this one, and the end of the request.
+    """
+    options = given_options(request, (PROVIDER,), OPTIONS)
+    thinking = cast("dict[str, Any]", options.get("thinking") or {})
+    thinks = thinking.get("type") in ("enabled", "adaptive")
+    budget = cast("int", thinking.get("budget_tokens") or 0) if thinks else 0
+    limit = request.max_output_tokens or default_max_tokens(model_id) - budget
+    body: dict[str, Any] = {
+        "model": model_id,
+        "max_tokens": limit + budget,
+        "messages": build_messages(request.messages),
+        "stream": True,
+    }
+    if request.system:
+        body["system"] = [{"type": "text", "text": request.system}]
+    if request.stop_sequences:
+        body["stop_sequences"] = list(request.stop_sequences)
+    warnings = [*_sampling(request, body, thinks=thinks), *_left_out(request)]
+    if tools := _tools(request, options):
+        body["tools"] = tools
+        _choose_tool(request, body, warnings, thinks=thinks)
+    if request.response_format is not None:
+        schema = {"type": "json_schema", "schema": dict(request.response_format)}
+        body["output_config"] = {"format": schema}
+    if cache and "cache_control" not in options:
+        _mark_prefix(body)
+    # Last: whoever names a provider's own option means to override ours.
+    named = {key: value for key, value in options.items() if key not in ("tools", "betas")}
+    return {**body, **named}, tuple(warnings)
+
+
+def default_max_tokens(model_id: str) -> int:
+    """How much a model may say if nobody says how much."""
+    found = (limit for name, limit in _OLD_LIMITS.items() if model_id.startswith(name))
+    return next(found, DEFAULT_MAX_TOKENS)
+
+
+def _sampling(request: ModelRequest, body: dict[str, Any], *, thinks: bool) -> list[str]:
+    given = {
+        name: value
+        for name in ("temperature", "top_p", "top_k")
+        if (value := getattr(request, name)) is not None
+    }
+    if not thinks:
+        body.update(given)
+        return []
+    return [f"{name} was left out: Anthropic's models think without it." for name in given]
+
+
+def _left_out(request: ModelRequest) -> list[str]:
+    names = ("presence_penalty", "frequency_penalty", "seed")
+    missing = [name for name in names if getattr(request, name) is not None]
+    return [f"{name} was left out: Anthropic has no such setting." for name in missing]
+
+
+# Tools
+
+
+def _tools(request: ModelRequest, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    tools = [_tool(spec) for spec in request.tools]
+    tools.extend(cast("list[dict[str, Any]]", options.get("tools") or []))
+    if tools:
+        return tools
+    # A history with calls is refused if no tools are declared, also when none may be called now.
+    called = {
+        item.tool_name: None
+        for message in request.messages
+        if isinstance(message, AssistantMessage)
+        for item in message.content
+        if isinstance(item, ToolCallContent) and not item.provider_executed
+    }
+    return [{"name": name, "input_schema": {"type": "object"}} for name in called]
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    schema = {"type": "object", **spec.input_schema}
+    return {"name": spec.name, "description": spec.description, "input_schema": schema}
+
+
+def _choose_tool(
+    request: ModelRequest, body: dict[str, Any], warnings: list[str], *, thinks: bool
+) -> None:
+    choice = request.tool_choice
+    forced = choice == "required" or isinstance(choice, NamedTool)
+    if forced and thinks:
+        warnings.append("tool_choice was left out: a model that thinks cannot be forced to call.")
+    elif isinstance(choice, NamedTool):
+        body["tool_choice"] = {"type": "tool", "name": choice.tool_name}
+    elif choice == "required":
+        body["tool_choice"] = {"type": "any"}
+    elif choice == "none" or not request.tools:
+        offered = any("input_schema" not in tool for tool in body["tools"])
+        if choice == "none" or not offered:
+            body["tool_choice"] = {"type": "none"}
+
+
+# Messages
+
+
+def build_messages(messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
+    """The conversation in the provider's shape."""
+    turns = _Turns()
+    for message in messages:
+        match message:
+            case SystemMessage(content=text):
+                turns.say("user", [_text(text)] if text else [])
+            case UserMessage():
+                turns.say("user", [_user_block(item) for item in message.content])
+            case AssistantMessage():
+                turns.say("assistant", _assistant_blocks(message))
+            case ToolMessage():
+                turns.give_results(message)
+    return turns.whole()
+
+
+class _Turns:
+    """Messages that take turns, with the results of calls where the provider wants them."""
+
+    def __init__(self) -> None:
+        self._messages: list[dict[str, Any]] = []
+        self._open: dict[str, None] = {}
+
+    def say(self, role: str, blocks: list[dict[str, Any]]) -> None:
+        said = [block for block in blocks if block.get("text", "-")]
+        if not said:
+            return
+        if role == "assistant" and not self._messages:
+            self._add("user", [_text("(The conversation begins with your answer.)")])
+        self._close_calls()
+        self._add(role, said)
+        if role == "assistant":
+            self._open = {block["id"]: None for block in said if block["type"] == "tool_use"}
+
+    def give_results(self, message: ToolMessage) -> None:
+        for item in message.content:
+            if item.provider_executed:
+                self._place_result(item)
+            elif (call_id := call_id_of(item.tool_call_id)) in self._open:
+                del self._open[call_id]
+                self._add("user", [_tool_result(item, call_id)])
+
+    def whole(self) -> list[dict[str, Any]]:
+        self._close_calls()
+        return self._messages
+
+    def _close_calls(self) -> None:
+        for call_id in self._open:
+            block = {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT}
+            self._add("user", [{**block, "is_error": True}])
+        self._open = {}
+
+    def _add(self, role: str, blocks: list[dict[str, Any]]) -> None:
+        if self._messages and self._messages[-1]["role"] == role:
+            self._messages[-1]["content"].extend(blocks)
+        else:
+            self._messages.append({"role": role, "content": blocks})
+
+    def _place_result(self, item: ToolResultContent) -> None:
+        """Put what Anthropic's own tool found behind its call, or tell what another's found."""
+        for message in reversed(self._messages):
+            if message["role"] == "assistant":
+                _join_result(message["content"], item)
+                return
+
+
+def _join_result(content: list[dict[str, Any]], item: ToolResultContent) -> None:
+    ids = [block.get("id") for block in content]
+    at = ids.index(item.tool_call_id) if item.tool_call_id in ids else -1
+    if at < 0:
+        content.append(_text(foreign_call_text(item)))
+        return
+    name = content[at]["name"]
+    if item.kind == "error-text":
+        found: Any = {"type": f"{name}_tool_result_error", "error_code": item.value}
+    else:
+        found = item.value
+    if isinstance(found, list | dict):
+        kind = f"{name}_tool_result"
+        result: dict[str, Any] = {"type": kind, "tool_use_id": item.tool_call_id}
+        content.insert(at + 1, {**result, "content": cast("Any", found)})
+    else:  # an old result that was shortened is not what Anthropic sent any more
+        content[at] = _text(foreign_call_text(item))
+
+
+def _assistant_blocks(message: AssistantMessage) -> list[dict[str, Any]]:
+    return [block for item in message.content for block in _assistant_block(item)]
+
+
+def _assistant_block(
+    item: TextContent | ReasoningContent | FileContent | ToolCallContent,
+) -> list[dict[str, Any]]:
+    match item:
+        case TextContent(text=text):
+            return [_text(text)]
+        case ReasoningContent():
+            return _thinking(item)
+        case ToolCallContent(provider_executed=True):
+            return _server_call(item)
+        case ToolCallContent():
+            call = {"type": "tool_use", "id": call_id_of(item.tool_call_id)}
+            return [{**call, "name": item.tool_name, "input": item.input}]
+        case FileContent():
+            return [_text(f"[I made a file: {item.filename or item.media_type}]")]
+
+
+def _thinking(item: ReasoningContent) -> list[dict[str, Any]]:
+    kept = cast("dict[str, Any]", (item.provider_metadata or {}).get(PROVIDER) or {})
+    if signature := kept.get("signature"):
+        return [{"type": "thinking", "thinking": item.text, "signature": signature}]
+    if data := kept.get("redactedData"):
+        return [{"type": "redacted_thinking", "data": data}]
+    return []
+
+
+def _server_call(item: ToolCallContent) -> list[dict[str, Any]]:
+    if PROVIDER not in (item.provider_metadata or {}):
+        return []  # its result is told as text
+    call = {"type": "server_tool_use", "id": item.tool_call_id}
+    return [{**call, "name": item.tool_name, "input": item.input}]
+
+
+def call_id_of(call_id: str) -> str:
+    """The id of a call as Anthropic accepts it; others make ids with dots and bars."""
+    return _ID.sub("_", call_id) or "call"
+
+
+def _tool_result(item: ToolResultContent, call_id: str) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": _result_content(item)}
+    failed = item.kind in ("error-text", "error-json", "execution-denied")
+    return {**block, "is_error": True} if failed else block
+
+
+def _result_content(item: ToolResultContent) -> str | list[dict[str, Any]]:
+    if item.kind != "content":
+        return result_text(item)
+    return [_content_block(part) for part in cast("list[dict[str, Any]]", item.value)]
+
+
+def _content_block(part: Mapping[str, Any]) -> dict[str, Any]:
+    data, media_type = part.get("data"), part.get("mediaType")
+    if isinstance(data, str) and isinstance(media_type, str):
+        return _file(FileContent(f"data:{media_type};base64,{data}", media_type))
+    if isinstance(part.get("url"), str):
+        return _file(FileContent(part["url"], str(media_type or "image/png")))
+    text = part.get("text")
+    return _text(text if isinstance(text, str) and text else json.dumps(part))
+
+
+def _user_block(item: TextContent | FileContent) -> dict[str, Any]:
+    return _text(item.text) if isinstance(item, TextContent) else _file(item)
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _file(item: FileContent) -> dict[str, Any]:
+    name = {"title": item.filename} if item.filename else {}
+    data = read_data_url(item.url)
+    if item.media_type in _IMAGES:
+        return {"type": "image", "source": _source(item)}
+    if item.media_type == "application/pdf":
+        return {"type": "document", "source": _source(item), **name}
+    if item.media_type.startswith("text/") and data is not None:
+        source = {"type": "text", "media_type": "text/plain", "data": data.text()}
+        return {"type": "document", "source": source, **name}
+    where = "" if item.url.startswith("data:") else f": {item.url}"
+    return _text(f"[{item.filename or 'file'} ({item.media_type}){where}]")
+
+
+def _source(item: FileContent) -> dict[str, Any]:
+    data = read_data_url(item.url)
+    if data is None:
+        return {"type": "url", "url": item.url}
+    return {"type": "base64", "media_type": item.media_type, "data": data.base64()}
+
+
+# The cache
+
+
+def _mark_prefix(body: dict[str, Any]) -> None:
+    """At most three of the four markers there may be; one is left to `provider_options`."""
+    if "system" in body:
+        body["system"][-1]["cache_control"] = _MARK
+    elif "tools" in body:
+        body["tools"][-1] = {**body["tools"][-1], "cache_control": _MARK}
+    messages = cast("list[dict[str, Any]]", body["messages"])
+    questions = [message for message in messages if message["role"] == "user"]
+    for message in questions[-2:]:
+        content = cast("list[dict[str, Any]]", message["content"])
+        content[-1] = _marked(content[-1])
+
+
+def _marked(block: dict[str, Any]) -> dict[str, Any]:
+    return block if block["type"] in _NOT_MARKED else {**block, "cache_control": _MARK}
