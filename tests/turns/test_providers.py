@@ -19,7 +19,8 @@ from thinkwell import Think
 from thinkwell.messages.message import text_of
 from thinkwell.models.openai_chat import OpenAIChatModel
 from thinkwell.models.retry_after import read_retry_after
-from thinkwell.testing.mock_provider import AnyReply, MockProvider, RawReply, Reply, encode_reply
+from thinkwell.testing.mock_provider import AnyReply, MockProvider, RawReply, Reply
+from thinkwell.testing.protocols.chat_completions import encode_reply
 
 SAID = encode_reply(Reply(deltas=["Hel", "lo"]), "m")[:3]
 """The role and two words, without an end."""

@@ -1,10 +1,11 @@
 """Models: the Protocol every model speaks (`base.py`), native adapters, the pydantic-ai bridge.
 
-What is listed here is public: all that a model of your own needs. `resolve.py` turns what a user
-wrote (a string, a model, a list) into a `Model`. Nothing here knows turns, hooks or storage;
-nothing outside an adapter knows a provider's types.
+What is listed here is public: the native adapters, and all that a model of your own needs.
+`resolve.py` turns what a user wrote (a string, a model, a list) into a `Model`. Nothing here knows
+turns, hooks or storage; nothing outside an adapter knows a provider's types.
 """
 
+from thinkwell.models.anthropic import AnthropicModel
 from thinkwell.models.base import (
     Failure,
     FilePart,
@@ -29,8 +30,11 @@ from thinkwell.models.base import (
     ToolResult,
     ToolSpec,
 )
+from thinkwell.models.openai_chat import OpenAIChatModel
+from thinkwell.models.openai_responses import OpenAIModel
 
 __all__ = [
+    "AnthropicModel",
     "Failure",
     "FilePart",
     "Finish",
@@ -39,6 +43,8 @@ __all__ = [
     "ModelEvent",
     "ModelRequest",
     "NamedTool",
+    "OpenAIChatModel",
+    "OpenAIModel",
     "ReasoningDelta",
     "ReasoningEnd",
     "ReasoningStart",

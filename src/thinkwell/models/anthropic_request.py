@@ -31,8 +31,9 @@ from thinkwell.messages.model_messages import (
 )
 from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
 from thinkwell.models.data_url import read_data_url
+from thinkwell.models.pairs import paired
 from thinkwell.models.provider_options import given_options
-from thinkwell.models.result_text import NO_RESULT, foreign_call_text, result_text
+from thinkwell.models.result_text import foreign_call_text, result_text
 
 PROVIDER: Final = "anthropic"
 OPTIONS: Final = frozenset(
@@ -51,6 +52,7 @@ _OLD_LIMITS: Final = {
     "claude-3-5": 8_192,
 }
 """Anthropic wants a limit with every request, and refuses one above what the model can do."""
+_BEGINNING: Final = "(The conversation begins with your answer.)"
 _MARK: Final = {"type": "ephemeral"}
 _NOT_MARKED: Final = ("thinking", "redacted_thinking")
 _ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
@@ -165,7 +167,7 @@ def _choose_tool(
 def build_messages(messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
     """The conversation in the provider's shape."""
     turns = _Turns()
-    for message in messages:
+    for message in paired(messages):
         match message:
             case SystemMessage(content=text):
                 turns.say("user", [_text(text)] if text else [])
@@ -175,54 +177,39 @@ def build_messages(messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
                 turns.say("assistant", _assistant_blocks(message))
             case ToolMessage():
                 turns.give_results(message)
-    return turns.whole()
+    return turns.messages
 
 
 class _Turns:
     """Messages that take turns, with the results of calls where the provider wants them."""
 
     def __init__(self) -> None:
-        self._messages: list[dict[str, Any]] = []
-        self._open: dict[str, None] = {}
+        self.messages: list[dict[str, Any]] = []
 
     def say(self, role: str, blocks: list[dict[str, Any]]) -> None:
         said = [block for block in blocks if block.get("text", "-")]
         if not said:
             return
-        if role == "assistant" and not self._messages:
-            self._add("user", [_text("(The conversation begins with your answer.)")])
-        self._close_calls()
+        if role == "assistant" and not self.messages:
+            self._add("user", [_text(_BEGINNING)])
         self._add(role, said)
-        if role == "assistant":
-            self._open = {block["id"]: None for block in said if block["type"] == "tool_use"}
 
     def give_results(self, message: ToolMessage) -> None:
         for item in message.content:
             if item.provider_executed:
                 self._place_result(item)
-            elif (call_id := call_id_of(item.tool_call_id)) in self._open:
-                del self._open[call_id]
-                self._add("user", [_tool_result(item, call_id)])
-
-    def whole(self) -> list[dict[str, Any]]:
-        self._close_calls()
-        return self._messages
-
-    def _close_calls(self) -> None:
-        for call_id in self._open:
-            block = {"type": "tool_result", "tool_use_id": call_id, "content": NO_RESULT}
-            self._add("user", [{**block, "is_error": True}])
-        self._open = {}
+            else:
+                self._add("user", [_tool_result(item, call_id_of(item.tool_call_id))])
 
     def _add(self, role: str, blocks: list[dict[str, Any]]) -> None:
-        if self._messages and self._messages[-1]["role"] == role:
-            self._messages[-1]["content"].extend(blocks)
+        if self.messages and self.messages[-1]["role"] == role:
+            self.messages[-1]["content"].extend(blocks)
         else:
-            self._messages.append({"role": role, "content": blocks})
+            self.messages.append({"role": role, "content": blocks})
 
     def _place_result(self, item: ToolResultContent) -> None:
         """Put what Anthropic's own tool found behind its call, or tell what another's found."""
-        for message in reversed(self._messages):
+        for message in reversed(self.messages):
             if message["role"] == "assistant":
                 _join_result(message["content"], item)
                 return

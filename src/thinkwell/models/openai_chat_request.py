@@ -28,8 +28,9 @@ from thinkwell.messages.model_messages import (
     UserMessage,
 )
 from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
+from thinkwell.models.pairs import paired
 from thinkwell.models.provider_options import given_options
-from thinkwell.models.result_text import NO_RESULT, result_text
+from thinkwell.models.result_text import result_text
 
 OPTION_NAMES: Final = {"openai-chat": ("openai", "openai-chat")}
 """Under which names a provider's options are looked for: OpenAI is one provider with two APIs."""
@@ -129,27 +130,12 @@ _SHORT_ID: Final = 9
 def build_messages(system: str, messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
     """The conversation in the provider's shape, system prompt first."""
     result: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
-    unanswered: dict[str, None] = {}
-    for message in messages:
+    for message in paired(messages):
         if isinstance(message, ToolMessage):
-            for item in message.content:
-                unanswered.pop(item.tool_call_id, None)
             result.extend(_tool_result(item) for item in message.content)
-            continue
-        if unanswered:
-            _give_results(unanswered, result)
-        result.extend(made := _message(message))
-        if made and "tool_calls" in made[0]:
-            unanswered = dict.fromkeys(call["id"] for call in made[0]["tool_calls"])
-    _give_results(unanswered, result)
+        else:
+            result.extend(_message(message))
     return result
-
-
-def _give_results(unanswered: dict[str, None], result: list[dict[str, Any]]) -> None:
-    result.extend(
-        {"role": "tool", "tool_call_id": call_id, "content": NO_RESULT} for call_id in unanswered
-    )
-    unanswered.clear()
 
 
 def _message(message: SystemMessage | UserMessage | AssistantMessage) -> list[dict[str, Any]]:

@@ -29,8 +29,9 @@ from thinkwell.messages.model_messages import (
     UserMessage,
 )
 from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
+from thinkwell.models.pairs import paired
 from thinkwell.models.provider_options import given_options
-from thinkwell.models.result_text import NO_RESULT, foreign_call_text, result_text
+from thinkwell.models.result_text import foreign_call_text, result_text
 
 PROVIDER: Final = "openai"
 OPTIONS: Final = frozenset(
@@ -123,45 +124,29 @@ def _tool_choice(choice: str | NamedTool) -> str | Mapping[str, Any]:
 def build_input(messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
     """The conversation as input items."""
     items: list[dict[str, Any]] = []
-    unanswered: dict[str, None] = {}
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            for part in message.content:
-                _give_result(part, items, unanswered)
-            continue
-        items.extend(_no_result(call_id) for call_id in unanswered)
-        unanswered.clear()
+    for message in paired(messages):
         match message:
             case SystemMessage(content=text):
                 items.append({"role": "developer", "content": text})
             case UserMessage():
                 items.append({"role": "user", "content": _user_content(message)})
             case AssistantMessage():
-                made = _with_followers(_assistant_items(message))
-                items.extend(made)
-                calls = [item for item in made if item.get("type") == "function_call"]
-                unanswered = dict.fromkeys(call["call_id"] for call in calls)
-    items.extend(_no_result(call_id) for call_id in unanswered)
+                items.extend(_with_followers(_assistant_items(message)))
+            case ToolMessage():
+                items.extend(item for part in message.content for item in _result_item(part, items))
     return items
 
 
-def _give_result(
-    part: ToolResultContent, items: list[dict[str, Any]], unanswered: dict[str, None]
-) -> None:
-    if part.provider_executed:
-        if not any(item.get("id") == part.tool_call_id for item in items):
-            items.append({"role": "assistant", "content": foreign_call_text(part)})
-    elif part.tool_call_id in unanswered:
-        del unanswered[part.tool_call_id]
-        items.append(_output(part.tool_call_id, _result(part)))
+def _result_item(part: ToolResultContent, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not part.provider_executed:
+        return [_output(part.tool_call_id, _result(part))]
+    if any(item.get("id") == part.tool_call_id for item in items):
+        return []  # the item of the call holds its result
+    return [{"role": "assistant", "content": foreign_call_text(part)}]
 
 
 def _output(call_id: str, output: Any) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call_id, "output": output}
-
-
-def _no_result(call_id: str) -> dict[str, Any]:
-    return _output(call_id, NO_RESULT)
 
 
 def _result(part: ToolResultContent) -> str | list[dict[str, Any]]:

@@ -28,6 +28,8 @@ from thinkwell.messages.model_messages import (
     UserMessage,
 )
 from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
+from thinkwell.models.data_url import read_data_url
+from thinkwell.models.pairs import paired
 
 _SETTINGS = {
     "max_output_tokens": "max_tokens",
@@ -47,7 +49,7 @@ def build_call(
     request: ModelRequest, provider: str
 ) -> tuple[list[theirs.ModelMessage], ModelSettings, ModelRequestParameters]:
     """Messages, settings and parameters for one `request_stream`."""
-    messages = list(_messages(request.messages))
+    messages = list(_messages(paired(request.messages)))
     instructions: list[theirs.InstructionPart] | None = None
     if request.system:
         instructions = [theirs.InstructionPart(request.system)]
@@ -92,8 +94,8 @@ def _request_parts(message: SystemMessage | UserMessage | ToolMessage) -> Iterab
 def _user_content(item: TextContent | FileContent) -> Any:
     if isinstance(item, TextContent):
         return item.text
-    if item.url.startswith("data:"):
-        return theirs.BinaryContent.from_data_uri(item.url)
+    if (data := read_data_url(item.url)) is not None:
+        return theirs.BinaryContent(data.bytes(), media_type=item.media_type)
     match item.media_type.partition("/")[0]:
         case "image":
             return theirs.ImageUrl(item.url, media_type=item.media_type)
@@ -130,9 +132,10 @@ def _response_part(
             extra = {name: kept[name] for name in _CALL_FIELDS if name in kept}
             return [theirs.ToolCallPart(item.tool_name, item.input, item.tool_call_id, **extra)]
         case FileContent():
-            if not item.url.startswith("data:"):
+            data = read_data_url(item.url)
+            if data is None:
                 return []
-            return [theirs.FilePart(theirs.BinaryContent.from_data_uri(item.url))]
+            return [theirs.FilePart(theirs.BinaryContent(data.bytes(), media_type=item.media_type))]
 
 
 def _kept(metadata: Mapping[str, Any] | None) -> dict[str, Any]:

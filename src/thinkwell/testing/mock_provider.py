@@ -1,10 +1,10 @@
-"""A loud OpenAI-compatible provider on loopback, for adapter tests and benchmarks.
+"""A loud provider on loopback, for adapter tests and benchmarks.
 
-Owns a real HTTP server with scripted replies. It complains like a real provider (a request that a
-provider would refuse gets 400) and louder: a request that no reply was scripted for gets 500, and
-leaving the context then raises. `Reply` is written in burst (a few large socket writes) or paced
-(one delta per interval); `RawReply` is bytes as they are, for everything a provider should never
-send.
+Owns a real HTTP server with scripted replies. It speaks OpenAI's chat completions and responses,
+and Anthropic's messages. It complains like a real provider (a request that a provider would refuse
+gets 400) and louder: a request that no reply was scripted for gets 500, and leaving the context
+then raises. `Reply` is written in burst (a few large socket writes) or paced (one delta per
+interval); `RawReply` is bytes as they are, for everything a provider should never send.
 
 As a process: `python -m thinkwell.testing.mock_provider --port 0 --deltas 200` prints its port on
 the first line and answers every request. A model name overrides the options for one request:
@@ -17,47 +17,22 @@ import argparse
 import asyncio
 import re
 import sys
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
 
 from thinkwell.core import json
+from thinkwell.testing.protocols import anthropic_messages, chat_completions, openai_responses
+from thinkwell.testing.protocols.reply import MockCall, Reply
 
 if TYPE_CHECKING:
     from aiohttp import web
 
 WRITE_SIZE = 256 * 1024
 _MODEL_NAME = re.compile(r"^(?:burst-(\d+)|paced-(\d+)-(\d+(?:\.\d+)?))$")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MockCall:
-    """A tool call in a reply, its arguments cut into the given pieces."""
-
-    name: str
-    arguments: Sequence[str] = ("{}",)
-    id: str = "call-1"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
-    """A well-formed answer."""
-
-    deltas: Sequence[str] = ()
-    """Text deltas."""
-    reasoning: Sequence[str] = ()
-    """Reasoning deltas, sent before the text."""
-    calls: Sequence[MockCall] = ()
-    """Tool calls, sent after the text."""
-    finish_reason: str | None = None
-    """Default: `tool_calls` with calls, else `stop`."""
-    usage: Mapping[str, Any] = field(
-        default_factory=lambda: {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
-    )
-    interval: float = 0.0
-    """Seconds between two deltas; 0 means burst."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +49,25 @@ class RawReply:
     """Cut the connection instead of ending the response."""
 
 
+class Protocol(typing.Protocol):
+    """How a provider reads requests and writes answers."""
+
+    def find_fault(self, body: Mapping[str, Any], /) -> str | None:
+        """What it would refuse about a request."""
+        ...
+
+    def encode_reply(self, reply: Reply, model: str, /) -> list[bytes]:
+        """The events of an answer."""
+        ...
+
+
+PROTOCOLS: Final[Mapping[str, Protocol]] = {
+    chat_completions.PATH: chat_completions,
+    openai_responses.PATH: openai_responses,
+    anthropic_messages.PATH: anthropic_messages,
+}
+"""By path."""
+
 AnyReply: TypeAlias = Reply | RawReply
 Responder: TypeAlias = "Callable[[dict[str, Any]], AnyReply]"
 
@@ -84,6 +78,7 @@ class ReceivedRequest:
 
     headers: Mapping[str, str]
     body: dict[str, Any]
+    path: str = chat_completions.PATH
 
 
 class MockProvider:
@@ -105,8 +100,13 @@ class MockProvider:
 
     @property
     def base_url(self) -> str:
-        """What an adapter takes as its base URL."""
-        return f"http://127.0.0.1:{self.port}/v1"
+        """What an adapter for one of OpenAI's protocols takes as its base URL."""
+        return f"{self.origin}/v1"
+
+    @property
+    def origin(self) -> str:
+        """What an adapter for Anthropic's protocol takes as its base URL."""
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def connections(self) -> int:
@@ -118,7 +118,8 @@ class MockProvider:
         from aiohttp import web
 
         app = web.Application(client_max_size=64 * 1024 * 1024)
-        app.router.add_post("/v1/chat/completions", self._serve)
+        for path in PROTOCOLS:
+            app.router.add_post(path, self._serve)
         self._runner = web.AppRunner(
             app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1
         )
@@ -158,9 +159,10 @@ class MockProvider:
         from aiohttp import web
 
         body = cast("dict[str, Any]", json.loads(await request.read()))
-        self.requests.append(ReceivedRequest(headers=dict(request.headers), body=body))
+        received = ReceivedRequest(headers=dict(request.headers), body=body, path=request.path)
+        self.requests.append(received)
         self._connections.add(request.transport)
-        if complaint := find_fault(body):
+        if complaint := PROTOCOLS[request.path].find_fault(body):
             return self._complain(400, complaint)
         reply = self._next_reply(body)
         if reply is None:
@@ -193,7 +195,7 @@ class MockProvider:
     async def _write(self, request: web.Request, reply: Reply, model: str) -> web.StreamResponse:
         response = await _prepared(request, 200, {"Content-Type": "text/event-stream"})
         self.arrived.release()
-        events = encode_reply(reply, model)
+        events = PROTOCOLS[request.path].encode_reply(reply, model)
         if reply.interval:
             for event in events:
                 await response.write(event)
@@ -224,54 +226,6 @@ class MockProvider:
         return response
 
 
-def find_fault(body: Mapping[str, Any]) -> str | None:
-    """What a real provider would refuse about this request, or None."""
-    messages = cast("list[dict[str, Any]]", body.get("messages") or [])
-    if not messages or not body.get("model") or body.get("stream") is not True:
-        return "a request needs a model, messages and stream: true"
-    waiting: set[str] = set()
-    for message in messages:
-        if message["role"] == "tool":
-            if message["tool_call_id"] not in waiting:
-                return f"tool result {message['tool_call_id']!r} answers no call"
-            waiting.discard(message["tool_call_id"])
-            continue
-        if waiting:
-            break
-        waiting = {call["id"] for call in message.get("tool_calls", ())}
-    return f"tool calls without a result: {sorted(waiting)}" if waiting else None
-
-
-def encode_reply(reply: Reply, model: str) -> list[bytes]:
-    """The events of a reply, ready for the socket; usage and the end marker come last."""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"reasoning_content": text} for text in reply.reasoning]
-    deltas += [{"content": text} for text in reply.deltas]
-    for index, call in enumerate(reply.calls):
-        function = {"name": call.name, "arguments": ""}
-        first = {"index": index, "id": call.id, "type": "function", "function": function}
-        pieces = [{"index": index, "function": {"arguments": text}} for text in call.arguments]
-        deltas += [{"tool_calls": [item]} for item in (first, *pieces)]
-    reason = reply.finish_reason or ("tool_calls" if reply.calls else "stop")
-    events = [_event(model, [{"index": 0, "delta": d, "finish_reason": None}]) for d in deltas]
-    events.append(_event(model, [{"index": 0, "delta": {}, "finish_reason": reason}]))
-    events.append(_event(model, [], usage=dict(reply.usage)))
-    return [*events, b"data: [DONE]\n\n"]
-
-
-def _event(model: str, choices: list[dict[str, Any]], **extra: Any) -> bytes:
-    chunk = {
-        "id": "chatcmpl-mock",
-        "object": "chat.completion.chunk",
-        "created": 1_700_000_000,
-        "model": model,
-        "system_fingerprint": "fp_mock",
-        "choices": choices,
-        **extra,
-    }
-    return b"data: " + json.dump_bytes(chunk) + b"\n\n"
-
-
 async def _prepared(
     request: web.Request, status: int, headers: Mapping[str, str]
 ) -> web.StreamResponse:
@@ -291,7 +245,8 @@ def responder(options: argparse.Namespace) -> Responder:
         if match := _MODEL_NAME.match(str(body["model"])):
             burst, paced, pace = match.groups()
             count, interval = int(burst or paced), float(pace or 0)
-        if options.call and body["messages"][-1]["role"] == "user":
+        asked = cast("list[dict[str, Any]]", body.get("messages") or body.get("input") or [{}])
+        if options.call and asked[-1].get("role") == "user":
             name, _, arguments = options.call.partition(":")
             return Reply(calls=[MockCall(name=name, arguments=[arguments or "{}"])])
         return Reply(deltas=[options.text] * count, interval=interval / 1000)

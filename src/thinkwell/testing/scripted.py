@@ -175,6 +175,8 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
         """Play the next step."""
+        if signal.aborted:
+            return
         self.requests.append(request)
         if self._played >= len(self._steps):
             yield Failure(

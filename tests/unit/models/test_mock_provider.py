@@ -14,7 +14,8 @@ from thinkwell.messages.model_messages import (
 )
 from thinkwell.models.base import ModelRequest
 from thinkwell.models.openai_chat import OpenAIChatModel
-from thinkwell.testing.mock_provider import MockProvider, Reply, find_fault
+from thinkwell.testing.mock_provider import MockProvider, Reply
+from thinkwell.testing.protocols.chat_completions import find_fault
 
 ASKED = {"model": "m", "stream": True}
 USER = {"role": "user", "content": "hi"}

@@ -33,7 +33,8 @@ from thinkwell.models.base import (
     ToolInputStart,
 )
 from thinkwell.models.openai_chat import OpenAIChatModel
-from thinkwell.testing.mock_provider import MockCall, MockProvider, RawReply, Reply, encode_reply
+from thinkwell.testing.mock_provider import MockCall, MockProvider, RawReply, Reply
+from thinkwell.testing.protocols.chat_completions import encode_reply
 
 
 @asynccontextmanager
