@@ -127,6 +127,7 @@ __version__ = "0.1.0"
 
 _MODULES = frozenset(
     {
+        "approvals",
         "errors",
         "events",
         "features",

@@ -202,5 +202,11 @@ class Careful(Think):
         await effect(note, ctx)
         return f"did {note}"
 
+    @tool(needs_approval=True, approval_expires=0.1)
+    async def hasty(self, note: str, ctx: ToolContext) -> str:
+        """An effect somebody has to allow at once."""
+        await effect(note, ctx)
+        return f"did {note}"
+
 
 app = App(agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful])

@@ -60,6 +60,11 @@ class Client:
         decision = {"toolCallId": tool_call_id, "approved": True, "autoContinue": True}
         await self._send({"type": "cf_agent_tool_approval", **decision})
 
+    async def call(self, method: str, *args: Any, id: str = "call") -> None:
+        """Call a method; the answer comes as a frame with that id."""
+        frame = {"type": "rpc", "id": id, "method": method, "args": list(args)}
+        await self._send(frame)
+
     async def resume(self) -> Frame:
         """Ask for a stream to join; the answer that names one, or says that there is none."""
         probe = new_id()

@@ -231,7 +231,9 @@ def first_cells(text: str) -> list[list[str]]:
 
 class TestCalls:
     def test_every_call_that_comes_with_a_chat_agent_has_a_row(self):
-        found = re.findall(r"^\| `(\w+)\(\w+\)` \| `([\w.]+)` \|", read("state-and-rpc.md"), re.M)
+        found = re.findall(
+            r"^\| `(\w+)\([\w, ]*\)` \| `([\w.]+)` \|", read("state-and-rpc.md"), re.M
+        )
         built_in = {
             name: f"{feature.name}.{call.__name__}"
             for feature in features_of(Think)

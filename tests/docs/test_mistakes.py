@@ -329,7 +329,7 @@ IN_A_CALL = [
     Mistake(
         'TurnConfig(timeout={"tol": 3})',
         "TurnConfig.timeout is wrong. There is no time limit 'tol'. Known: connect, first_chunk, "
-        "chunk, step, tool, tools, hook, job, total, grace. Did you mean 'tool'?",
+        "chunk, step, tool, tools, hook, job, total, approval, grace. Did you mean 'tool'?",
     ),
     Mistake(
         'StepConfig(tool_choice="search")',

@@ -51,6 +51,10 @@ class Hours:
             if not future.done():
                 future.set_result(None)
 
+    def jump(self, seconds: float) -> None:
+        """The clock is set, or the machine slept: no timer has rung yet."""
+        self._now += seconds
+
     @property
     def timers(self) -> list[float]:
         """When somebody wants to be woken."""

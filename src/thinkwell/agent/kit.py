@@ -38,6 +38,7 @@ from thinkwell.turn.ask.admission import (
     read_input,
 )
 from thinkwell.turn.ask.answers import approval_answer, result_answer
+from thinkwell.turn.ask.approval_desk import TurnApprovals
 from thinkwell.turn.ask.authority import demand
 from thinkwell.turn.ask.chat_request import (
     Asker,
@@ -89,6 +90,11 @@ class AgentKit:
     def session(self) -> Session:
         """The message tree."""
         return self._chat.parts.session
+
+    @property
+    def approvals(self) -> TurnApprovals:
+        """Calls that wait for somebody."""
+        return TurnApprovals(self._chat)
 
     def agents(self, cls: type | str, name: str = "default") -> Any:
         """A stub of another agent."""

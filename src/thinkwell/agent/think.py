@@ -20,6 +20,7 @@ from thinkwell.agent.registration import Registration
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import MaybeAsync
+from thinkwell.features.approvals import Approvals
 from thinkwell.features.branches import Branches
 from thinkwell.features.http_chat.chat import HttpChat
 from thinkwell.features.http_run import HttpRun
@@ -102,12 +103,14 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
     branches: Branches
     """Alternatives in the message tree: which there are, and which one the conversation goes on
     from."""
+    approvals: Approvals
+    """Calls that wait for somebody, what was decided, and rules that always allow."""
     turn_details: TurnFacts
     """How answers were made: steps, tokens, times."""
 
     # Annotated once more: type checkers compare what a subclass gives with its nearest base only.
     features: ClassVar[Sequence[Feature | Without]] = (
-        *(HttpChat(), HttpRun(), Branches(), TurnFacts(), Telemetry(), Scopes()),
+        *(HttpChat(), HttpRun(), Branches(), Approvals(), TurnFacts(), Telemetry(), Scopes()),
     )
 
     # What to override

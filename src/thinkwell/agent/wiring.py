@@ -46,6 +46,7 @@ from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
+from thinkwell.turn.ask.approval_desk import TurnApprovals
 from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
@@ -173,6 +174,10 @@ class Activation:
     async def cancel_turn(self, request_id: str, reason: str) -> bool:
         """Stop a turn. False if it neither runs nor waits."""
         return await self._chatting().cancel(request_id, reason)
+
+    def approvals(self) -> TurnApprovals:
+        """Calls that wait for somebody."""
+        return TurnApprovals(self._chatting())
 
     def _chatting(self) -> Turns:
         if self._turns is None:
@@ -372,6 +377,7 @@ async def _wire_chat(
             crowd=shared.crowd,
             scopes=instance.scopes,
             tasks=turns.tasks,
+            new_due_job=lambda agent_id, due_at: shared.new_due_job(agent_id, due_at),
             limits=limits,
             in_thread=partial(shared.threads.run, owner.agent_id),
             sleep=shared.sleep,

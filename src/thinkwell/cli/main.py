@@ -230,6 +230,75 @@ def retry_job(store: str, job: str, agent: str | None) -> None:
 
 
 @main.group()
+def approvals() -> None:
+    """Look at calls that wait for somebody, decide about them, look at rules."""
+
+
+@approvals.command("list")
+@click.option("--agent", help="Only those of one agent (class/name).")
+@click.option("--all", is_flag=True, help="Also those that were decided.")
+@click.option("--limit", default=30, show_default=True, help="How many, the newest first.")
+@_json_option
+@_store_option
+def list_approvals(store: str, *, as_json: bool, **filters: Any) -> None:
+    """The calls of all agents that wait for somebody to allow them."""
+    from thinkwell.cli import approvals
+
+    approvals.list_approvals(store, as_json=as_json, **filters)
+
+
+def _approval_options(command: F) -> F:
+    command = click.option("--agent", help="Whose question (class/name), if several have it.")(
+        command
+    )
+    command = click.option("--reason", help="Kept with the decision; the model reads a refusal's.")(
+        command
+    )
+    return click.argument("approval", metavar="ID")(_store_option(command))
+
+
+@approvals.command("allow")
+@_approval_options
+@click.option("--always", is_flag=True, help="Also from now on, for the same call.")
+def allow(store: str, approval: str, agent: str | None, **said: Any) -> None:
+    """Allow a call that waits."""
+    from thinkwell.cli import approvals
+
+    approvals.decide(store, approval, agent, approved=True, **said)
+
+
+@approvals.command("deny")
+@_approval_options
+def deny(store: str, approval: str, agent: str | None, **said: Any) -> None:
+    """Refuse a call that waits."""
+    from thinkwell.cli import approvals
+
+    approvals.decide(store, approval, agent, approved=False, **said)
+
+
+@approvals.command("rules")
+@click.option("--agent", help="Only those of one agent (class/name).")
+@click.option("--limit", default=30, show_default=True, help="How many, the newest first.")
+@_json_option
+@_store_option
+def list_rules(store: str, *, as_json: bool, **filters: Any) -> None:
+    """The rules that always allow some calls."""
+    from thinkwell.cli import approvals
+
+    approvals.list_rules(store, as_json=as_json, **filters)
+
+
+@approvals.command("revoke")
+@click.argument("rule", metavar="ID")
+@_store_option
+def revoke(store: str, rule: str) -> None:
+    """Ask again about the calls that a rule allows."""
+    from thinkwell.cli import approvals
+
+    approvals.revoke_rule(store, rule)
+
+
+@main.group()
 def agents() -> None:
     """Look at agents, or delete one."""
 

@@ -30,6 +30,11 @@ _STYLES = {
     "failed": "red",
     "held": "bold red",
     "cancelled": "magenta",
+    "allowed": "green",
+    "allows": "green",
+    "denied": "red",
+    "expired": "magenta",
+    "withdrawn": "dim",
 }
 LONGEST_TEXT = 400
 """Characters of a question that are shown."""
@@ -94,6 +99,32 @@ class Printer:
             f"due {self._ago(at)}; others are before it, or the server does not have the class of "
             "its agent"
         )
+
+    def approvals(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One line per question, and below it the call, who asked and when it expires."""
+        for row in rows:
+            state = row["outcome"] or "waiting"
+            whose = f"{row['agent']} {row['tool_name']}"
+            self._line({"id": row["approval_id"]}, state, self._ago(row["asked_at"]), whose)
+            self._below(shorten(row["input"]))
+            if row["asker"]:
+                self._below(f"asked for by {json.loads(row['asker'])['id']}")
+            if row["approvers"]:
+                self._below(f"to be decided by {', '.join(json.loads(row['approvers']))}")
+            if row["note"]:
+                self._below(row["note"])
+            if row["expires_at"] is not None and row["outcome"] is None:
+                self._below(f"expires {self._ago(row['expires_at'])}")
+
+    def rules(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One line per rule, and below it what it allows, for whom, and who made it."""
+        for row in rows:
+            whose = f"{row['agent']} {row['tool_name']}"
+            self._line(row, "allows", self._ago(row["made_at"]), whose)
+            self._below(shorten(row["arguments"]))
+            self._below(f"for {row['principal'] or 'turns of nobody in particular'}")
+            if row["made_by"]:
+                self._below(f"made by {json.loads(row['made_by'])['id']}")
 
     def job(self, job: Job, *, served: bool) -> None:
         """All about one job."""
@@ -234,6 +265,11 @@ class Printer:
 
     def _ago(self, at: float) -> str:
         return ago(self._now - at)
+
+
+def shorten(text: str) -> str:
+    """A text that is not longer than what is shown of a question."""
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
 
 
 def status_of(status: str, stop_reason: str | None) -> str:

@@ -417,6 +417,10 @@ class JobError(ThinkwellError):
     """A job that could never run, or an attempt of one that is over."""
 
 
+class ApprovalError(ThinkwellError):
+    """A rule about approvals that cannot be made: its tool, its arguments or who it is for."""
+
+
 class ReadonlyError(ThinkwellError):
     """Somebody who may only look tried to change the agent's state."""
 

@@ -43,6 +43,52 @@ class ChatDecision(BusEvent, frozen=True, kw_only=True):
     reason: str | None
     principal: Principal | None
     by_client: bool
+    approval_id: str | None = None
+    input_hash: str | None = None
+    schema_hash: str | None = None
+    rule: str | None = None
+    """The rule that allowed the call; nobody was asked."""
+    expired: bool = False
+    """Nobody had answered in time, so the call is denied."""
+    decided_at: float | None = None
+
+
+class ApprovalAsked(BusEvent, frozen=True, kw_only=True):
+    """A call waits for somebody to allow it. The question is stored."""
+
+    type: Literal["approval:asked"] = "approval:asked"
+    approval_id: str
+    turn: str | None
+    message_id: str
+    tool_call_id: str
+    tool_name: str
+    principal: Principal | None
+    """Who asked for the turn."""
+    expires_at: float | None
+    note: str | None
+    """Why it is asked although a rule seemed to cover it."""
+
+
+class ApprovalRuleMade(BusEvent, frozen=True, kw_only=True):
+    """From now on some calls are allowed without asking."""
+
+    type: Literal["approval:rule:made"] = "approval:rule:made"
+    rule: str
+    tool_name: str
+    principal: str | None
+    """Whose turns it is about."""
+    made_by: Principal | None
+    by_client: bool
+
+
+class ApprovalRuleRevoked(BusEvent, frozen=True, kw_only=True):
+    """A rule holds no longer."""
+
+    type: Literal["approval:rule:revoked"] = "approval:rule:revoked"
+    rule: str
+    tool_name: str
+    revoked_by: Principal | None
+    by_client: bool
 
 
 class ClientForged(BusEvent, frozen=True, kw_only=True):
@@ -147,6 +193,9 @@ Event: TypeAlias = (
     | ChatRecoveryAttempt
     | ChatRecoveryExhausted
     | ChatDecision
+    | ApprovalAsked
+    | ApprovalRuleMade
+    | ApprovalRuleRevoked
     | ChatStreamStalled
     | ChatTranscriptRepaired
     | ClientForged

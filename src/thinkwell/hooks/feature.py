@@ -23,6 +23,8 @@ from thinkwell.core.principal import Principal
 from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.jobs import JobHandler
 from thinkwell.hooks.routes import Route
+from thinkwell.journal.approvals import Approval, ApprovalRule
+from thinkwell.journal.decisions import Decision
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.storage import Storage
 from thinkwell.journal.submission import Submission
@@ -84,6 +86,55 @@ class Unwoken(Protocol):
         ...
 
 
+class KitApprovals(Protocol):
+    """Calls that wait for somebody, what was decided, and rules. What `by` does is authorized."""
+
+    async def pending(self) -> list[Approval]:
+        """What waits, the oldest first. What has expired is decided by this look."""
+        ...
+
+    async def decisions(self, limit: int) -> list[Decision]:
+        """What was decided, the newest first."""
+        ...
+
+    async def respond(self, id: str, *, approved: bool, reason: str | None) -> bool:
+        """Answer a question. False if it waits no more."""
+        ...
+
+    async def expire(self, id: str) -> float | None:
+        """Deny a question whose time is over. Seconds until then, if it is not; else None."""
+        ...
+
+    async def rules(self) -> list[ApprovalRule]:
+        """The rules that are not revoked."""
+        ...
+
+    async def holds(self, rule: ApprovalRule) -> bool:
+        """Whether a rule still fits its tool."""
+        ...
+
+    async def allow(
+        self,
+        tool_name: str,
+        arguments: Mapping[str, Any],
+        *,
+        principal: str | None,
+        by: Client | None = None,
+    ) -> ApprovalRule:
+        """Allow calls from now on."""
+        ...
+
+    async def allow_always(
+        self, id: str, *, arguments: Mapping[str, Any] | None, by: Client | None
+    ) -> ApprovalRule | None:
+        """Allow a call that waits, and those like it. None if it waits no more."""
+        ...
+
+    async def revoke(self, id: str, *, by: Client | None = None) -> bool:
+        """A rule holds no longer. False if it did not anyway."""
+        ...
+
+
 class Kit(Protocol):
     """All that a feature gets of the agent it belongs to.
 
@@ -120,6 +171,11 @@ class Kit(Protocol):
     @property
     def models(self) -> ModelPool:
         """Makes a model of what a user wrote as one: `kit.models.resolve("openai-chat:gpt-4o")`."""
+        ...
+
+    @property
+    def approvals(self) -> KitApprovals:
+        """Calls that wait for somebody. Raises `TurnError` for an agent without chat."""
         ...
 
     def agents(self, cls: type | str, name: str = "default") -> Any:

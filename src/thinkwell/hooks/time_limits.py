@@ -44,6 +44,8 @@ class TimeLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One attempt of a job."""
     total: float | None = None
     """The whole turn."""
+    approval: float | None = None
+    """How long a call waits for a person, if its tool does not say; then it is denied."""
     grace: float = 1.0
     """What a tool or hook gets to see a stop before it is cancelled, and again to end then."""
 

@@ -10,6 +10,9 @@ there already was left by a process that died.
     {"do": "cancel", "agent": ..., "turn": ...}           -> {"ok": true, "stopped": true}
     {"do": "cancel_job", "agent": ..., "job": ...}        -> {"ok": true, "cancelled": true}
     {"do": "retry_job", "agent": ..., "job": ...}         -> {"ok": true, "waits": true}
+    {"do": "decide", "agent": ..., "approval": ..., "approved": true}
+                                                          -> {"ok": true, "decided": true}
+    {"do": "revoke_rule", "agent": ..., "rule": ...}      -> {"ok": true, "revoked": true}
     {"do": "delete", "agent": ...}                        -> {"ok": true, "deleted": true}
     {"do": "stop"}                                        -> {"ok": true}, then its end
 """
@@ -92,6 +95,8 @@ class Control:
             "cancel": self._cancel,
             "cancel_job": self._cancel_job,
             "retry_job": self._retry_job,
+            "decide": self._decide,
+            "revoke_rule": self._revoke_rule,
             "delete": self._delete,
         }
 
@@ -200,6 +205,26 @@ class Control:
         awake = await self._host.with_jobs(str(request["agent"]))
         with awake.in_use():
             return {"waits": await awake.desk.revive(str(request["job"]))}
+
+    async def _decide(self, request: JsonObject) -> JsonObject:
+        activation = await self._host.agent(_address(request), create=False)
+        with activation.in_use():
+            approvals, question = activation.approvals(), str(request["approval"])
+            if request.get("always"):
+                rule = await approvals.allow_always(question, arguments=None, by=None)
+                return {"decided": rule is not None, "rule": None if rule is None else rule.id}
+            reason = request.get("reason")
+            decided = await approvals.respond(
+                question,
+                approved=request.get("approved") is True,
+                reason=None if reason is None else str(reason),
+            )
+            return {"decided": decided}
+
+    async def _revoke_rule(self, request: JsonObject) -> JsonObject:
+        activation = await self._host.agent(_address(request), create=False)
+        with activation.in_use():
+            return {"revoked": await activation.approvals().revoke(str(request["rule"]))}
 
     async def _delete(self, request: JsonObject) -> JsonObject:
         return {"deleted": await self._host.delete(_address(request))}

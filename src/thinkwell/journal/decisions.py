@@ -9,12 +9,12 @@ from typing import Literal
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.principal import Principal
-from thinkwell.store.base import Reader, Transaction
+from thinkwell.core.principal import Principal, load_principal
+from thinkwell.store.base import Reader, Row, Transaction
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's yes or no, or the result of a client tool."""
+class Decision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A person's yes or no, that of a rule or of the clock, or the result of a client tool."""
 
     turn: str | None
     """The turn whose call it was."""
@@ -29,6 +29,17 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Who decided, as `auth` said."""
     by_client: bool
     """Whether it came from a client; else the app's own code decided."""
+    approval_id: str | None = None
+    """The question it answers."""
+    input_hash: str | None = None
+    """The arguments it is about."""
+    schema_hash: str | None = None
+    """The schema of the tool it is about."""
+    rule: str | None = None
+    """The rule that allowed the call; nobody was asked."""
+    expired: bool = False
+    """Nobody had answered in time."""
+    decided_at: float | None = None
 
 
 async def record_decision(
@@ -49,7 +60,44 @@ async def record_decision(
             "principal": None if decision.principal is None else json.dumps(decision.principal),
             "by_client": int(decision.by_client),
             "decided_at": now,
+            "approval_id": decision.approval_id,
+            "input_hash": decision.input_hash,
+            "schema_hash": decision.schema_hash,
+            "rule": decision.rule,
+            "expired": int(decision.expired),
         },
+    )
+
+
+async def record_rule_use(
+    tx: Transaction, agent_id: str, decision: Decision, *, now: float
+) -> bool:
+    """Keep that a rule has allowed a call. False if an earlier attempt of the turn has done so."""
+    names = ("message_id", "tool_call_id", "rule")
+    known = {"agent": agent_id, **{name: getattr(decision, name) for name in names}}
+    if await tx.fetch_one("decided_by_rule", known) is not None:
+        return False
+    await record_decision(tx, agent_id, decision, now=now)
+    return True
+
+
+async def decisions_of_agent(reader: Reader, agent_id: str, *, limit: int) -> list[Decision]:
+    """Who decided what, the newest first."""
+    rows = await reader.fetch_all("decisions_of_agent", {"agent": agent_id, "limit": limit})
+    return [_decision(row) for row in rows]
+
+
+def _decision(row: Row) -> Decision:
+    plain = (
+        *("turn", "message_id", "tool_call_id", "tool_name", "action", "reason", "approval_id"),
+        *("input_hash", "schema_hash", "rule", "decided_at"),
+    )
+    return Decision(
+        **{name: row[name] for name in plain},
+        approved=None if row["approved"] is None else bool(row["approved"]),
+        principal=load_principal(row["principal"]),
+        by_client=bool(row["by_client"]),
+        expired=bool(row["expired"]),
     )
 
 

@@ -21,6 +21,8 @@ REMOVALS = (
     "remove_decisions",
     "remove_starts",
     "remove_approvers",
+    "remove_approvals",
+    "remove_approval_rules",
     "remove_storage",
     "remove_jobs",
     "remove_message_versions",

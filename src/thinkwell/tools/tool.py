@@ -76,6 +76,10 @@ class Tool:
     """Whether somebody has to allow a call first; a function of the validated input decides."""
     approvers: Approvers | None = None
     """Who may approve or answer its calls, instead of whoever asked; None: the agent decides."""
+    approval_expires: float | None = None
+    """Seconds after which a call that nobody allowed is denied; None: the agent's
+    `time_limits["approval"]`, infinity: never.
+    """
     reconcile: Reconcile | None = None
     """Says what came of an earlier call with an unknown outcome; None leaves it unknown."""
     to_model_output: ToModelOutput | None = None
@@ -134,6 +138,7 @@ class ToolOptions(TypedDict, total=False):
     timeout: float | None
     needs_approval: NeedsApproval
     approvers: Approvers | None
+    approval_expires: float | None
     reconcile: Reconcile | None
     to_model_output: ToModelOutput | None
     enabled: Callable[[], bool] | None
@@ -152,6 +157,7 @@ class _Mark:
     inline: bool = False
     needs_approval: NeedsApproval = False
     approvers: Approvers | None = None
+    approval_expires: float | None = None
     reconcile: Reconcile | None = None
     to_model_output: ToModelOutput | None = None
     enabled: Callable[[], bool] | None = None
@@ -366,6 +372,7 @@ def _make(
         blocking=_is_blocking(function, inline=mark.inline),
         needs_approval=mark.needs_approval,
         approvers=mark.approvers,
+        approval_expires=mark.approval_expires,
         reconcile=mark.reconcile,
         to_model_output=mark.to_model_output,
         enabled=mark.enabled,

@@ -35,6 +35,7 @@ _WANTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
         lambda value: isinstance(value, bool) or callable(value),
         "Give True, False, or a function of the input and the context.",
     ),
+    "approval_expires": (_is_time, "Give seconds above 0, or None."),
     "to_model_output": (_is_function, "Give a function of the output."),
     "enabled": (_is_function, "Give a function without arguments."),
     "description": (lambda value: isinstance(value, str | None), "Give a text."),
@@ -77,6 +78,11 @@ def check_options(name: str, options: Any, *, has_handler: bool) -> None:
                 f"Tool {name!r} has approvers, but runs without asking anybody. Write "
                 "@tool(needs_approval=True, approvers=...)."
             )
+    if options.approval_expires is not None and options.needs_approval is False:
+        raise ToolDefinitionError(
+            f"Tool {name!r} has approval_expires, but runs without asking anybody. Write "
+            "@tool(needs_approval=True, approval_expires=3600)."
+        )
     if options.reconcile is not None:
         _check_reconcile(name, options)
 

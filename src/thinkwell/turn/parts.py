@@ -167,6 +167,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     scopes: ScopeRegistry
     tasks: TaskOwner
     """Runs and keeps what outlives its turn."""
+    new_due_job: Callable[[str, float], None]
+    """Tells the runner, after the commit, whose job waits and when it is due."""
     limits: TimeLimits
     """What the agent's `time_limits` say."""
     in_thread: Callable[..., Awaitable[Any]]

@@ -243,12 +243,14 @@ class Turns:
         else:
             self.parts.audience.updated(answered.message)
             self.changed()
-        await announce_answer(self.parts, answer, answered)
+        if answered.asked is not None:
+            return False
+        await announce_answer(self.parts, answered.applied or answer, answered)
         if answered.continuation is not None:
             await self._line_up(self._following(answered.continuation), origin)
         elif self.running is not None and answer.auto_continue:
             self._continuation_origin = origin
-        return True
+        return answered.counted
 
     async def wait(self, handle: TurnHandle) -> TurnResult:
         """Wait for the result. Cancelling the task that waits stops the turn."""

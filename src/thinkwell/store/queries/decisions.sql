@@ -3,9 +3,21 @@
 -- name: record_decision
 -- An answer from outside was applied.
 INSERT INTO decisions (agent, turn, message_id, tool_call_id, tool_name, action, approved, reason,
-                       principal, by_client, decided_at)
+                       principal, by_client, decided_at, approval_id, input_hash, schema_hash, rule,
+                       expired)
 VALUES (:agent, :turn, :message_id, :tool_call_id, :tool_name, :action, :approved, :reason,
-        :principal, :by_client, :decided_at);
+        :principal, :by_client, :decided_at, :approval_id, :input_hash, :schema_hash, :rule,
+        :expired);
+
+-- name: decided_by_rule
+-- Whether a rule has allowed a call before: an earlier attempt may have died after that.
+SELECT 1 AS found FROM decisions
+WHERE agent = :agent AND message_id = :message_id AND tool_call_id = :tool_call_id
+  AND rule = :rule LIMIT 1;
+
+-- name: decisions_of_agent
+-- Who decided what, the newest first.
+SELECT * FROM decisions WHERE agent = :agent ORDER BY seq DESC LIMIT :limit;
 
 -- name: drop_decisions
 -- A clear erases who decided about what as well.

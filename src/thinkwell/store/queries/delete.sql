@@ -20,6 +20,8 @@ UNION ALL SELECT 1 FROM tool_calls WHERE agent = :agent
 UNION ALL SELECT 1 FROM decisions WHERE agent = :agent
 UNION ALL SELECT 1 FROM starts WHERE agent = :agent
 UNION ALL SELECT 1 FROM approvers WHERE agent = :agent
+UNION ALL SELECT 1 FROM approvals WHERE agent = :agent
+UNION ALL SELECT 1 FROM approval_rules WHERE agent = :agent
 UNION ALL SELECT 1 FROM storage WHERE agent = :agent
 UNION ALL SELECT 1 FROM jobs WHERE agent = :agent
 UNION ALL SELECT 1 FROM message_versions WHERE agent = :agent
@@ -64,6 +66,16 @@ DELETE FROM decisions WHERE seq IN (
 -- A piece of an agent's rows of approvers.
 DELETE FROM approvers WHERE agent = :agent AND (message_id, tool_call_id) IN (
     SELECT message_id, tool_call_id FROM approvers WHERE agent = :agent LIMIT :limit);
+
+-- name: remove_approvals
+-- A piece of an agent's rows of approvals.
+DELETE FROM approvals WHERE agent = :agent AND (message_id, tool_call_id) IN (
+    SELECT message_id, tool_call_id FROM approvals WHERE agent = :agent LIMIT :limit);
+
+-- name: remove_approval_rules
+-- A piece of an agent's rows of approval_rules.
+DELETE FROM approval_rules WHERE seq IN (
+    SELECT seq FROM approval_rules WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_storage
 -- A piece of an agent's rows of storage.

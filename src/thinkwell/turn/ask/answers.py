@@ -17,11 +17,21 @@ from msgspec import UNSET, UnsetType
 
 from thinkwell.core import json
 from thinkwell.core.events import ChatDecision
+from thinkwell.core.ids import new_id
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_hook
 from thinkwell.hooks.contexts import MessageContext, ToolOutcome, call_ended, facts_of
 from thinkwell.hooks.given import read_tools
+from thinkwell.journal.approvals import (
+    Approval,
+    approval_of_call,
+    ask_approval,
+    close_approval,
+    hash_of_input,
+)
+from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.decisions import Decision, record_decision
+from thinkwell.journal.jobs import Job
 from thinkwell.journal.turns import TurnRecord, answering_turn, newest_turn
 from thinkwell.messages.apply_result import (
     Applied,
@@ -31,7 +41,7 @@ from thinkwell.messages.apply_result import (
     find_call,
 )
 from thinkwell.messages.convert import to_tool_message
-from thinkwell.messages.message import Part, UIMessage, tool_name
+from thinkwell.messages.message import Part, UIMessage, approval_of, tool_name, with_parts
 from thinkwell.messages.waiting import has_pending_interaction
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Reader, Transaction
@@ -39,6 +49,7 @@ from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.opening import start_continuation
 from thinkwell.turn.parts import Parts
+from thinkwell.turn.run.approval import INPUT_CHANGED, tell_asked
 from thinkwell.turn.run.growth import OutsideAnswer
 from thinkwell.turn.run.pending_call import is_dynamic
 from thinkwell.turn.run.running import RunningTurn
@@ -70,6 +81,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     by_client: bool = False
     meets: Tool | None = None
     """The tool of the call, as far as it is known beside the turn that runs."""
+    expires: str | None = None
+    """The question that nobody has answered in time, if that is what is said."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +98,17 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     continuation: TurnRecord | None = None
     """The turn that goes on, if one was accepted."""
     decision: Decision | None = None
+    applied: Answer | None = None
+    """The answer that counted, if it is not the one that was given: it came too late."""
+    asked: Approval | None = None
+    """The question that took the place of another, because the call has changed."""
+    new_job: Job | None = None
+    """The job that ends that one."""
+
+    @property
+    def counted(self) -> bool:
+        """Whether the answer that was given is the one that counts."""
+        return self.message is not None and self.applied is None and self.asked is None
 
 
 def result_answer(
@@ -135,6 +159,26 @@ def approval_answer(
     )
 
 
+def expired_answer(asked: Approval) -> Answer:
+    """What counts when nobody has decided in time."""
+    seconds = None if asked.expires_at is None else asked.expires_at - asked.asked_at
+    within = "" if seconds is None else f" within {_duration(seconds)}"
+    reason = (
+        f"The approval expired: nobody allowed this call{within}, so it was not run. Ask again if "
+        "it is still wanted."
+    )
+    answer = approval_answer(asked.tool_call_id, approved=False, reason=reason)
+    return msgspec.structs.replace(answer, message_id=asked.message_id, expires=asked.id)
+
+
+def _duration(seconds: float) -> str:
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= size and seconds % size == 0:
+            count = int(seconds // size)
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return f"{seconds:g} seconds"
+
+
 async def apply_answer(
     parts: Parts, running: Callable[[], RunningTurn | None], answer: Answer
 ) -> Answered:
@@ -156,6 +200,8 @@ async def apply_answer(
     if answered.decision is not None:
         said = msgspec.structs.asdict(answered.decision)
         parts.bus.emit(ChatDecision, agent=parts.owner.agent_id, **said)
+    if answered.asked is not None:
+        tell_asked(parts, answered.asked, answered.new_job)
     return answered
 
 
@@ -215,6 +261,11 @@ async def _apply_to_running(
 ) -> Answered:
     if not _is_meant(answer, turn.message_id):
         return Answered()
+    asked = await _asked(tx, parts, answer, turn.message_id)
+    given, counts = answer, _in_time(answer, asked, parts.clock.now())
+    if counts is None:
+        return Answered()
+    answer = counts
     applied = answer.change(turn.reply.fold.message)
     if applied.part is None:
         return Answered()
@@ -224,7 +275,7 @@ async def _apply_to_running(
         auto_continue=answer.auto_continue,
         client_tools=answer.client_tools,
     )
-    decision = await _record(tx, parts, answer, applied=applied, turn=turn.record)
+    decision = await _record(tx, parts, answer, applied=applied, turn=turn.record, asked=asked)
     with turn.unless_refused(answer.tool_call_id):
         turn.take_answer(taken)
         turn.log.append_event("answer", json.dumps(taken))
@@ -235,19 +286,27 @@ async def _apply_to_running(
         turn=turn.record,
         growing=turn,
         decision=decision,
+        applied=None if answer is given else answer,
     )
 
 
 async def _apply_to_stored(
     tx: Transaction, parts: Parts, stored: StoredMessage, answer: Answer
 ) -> Answered:
+    asked = await _asked(tx, parts, answer, stored.id)
+    given, counts = answer, _in_time(answer, asked, parts.clock.now())
+    if counts is None:
+        return Answered()
+    answer = counts
     applied = answer.change(stored.message)
     if not applied.changed:
         return Answered()
+    if asked is not None and answer.expires is None and _has_changed(asked, applied.part):
+        return await _ask_anew(tx, parts, stored, asked)
     await parts.session.update(tx, applied.message)
     agent_id = parts.owner.agent_id
     source = await answering_turn(tx, agent_id, stored.id)
-    decision = await _record(tx, parts, answer, applied=applied, turn=source)
+    decision = await _record(tx, parts, answer, applied=applied, turn=source, asked=asked)
     record = None
     if source is not None:
         record = await start_continuation(
@@ -264,7 +323,58 @@ async def _apply_to_stored(
         turn=source,
         continuation=record,
         decision=decision,
+        applied=None if answer is given else answer,
     )
+
+
+async def _asked(tx: Transaction, parts: Parts, answer: Answer, message_id: str) -> Approval | None:
+    """The question that a decision is about. Results of client tools answer none."""
+    if answer.outcome == "client":
+        return None
+    call = {"message_id": message_id, "tool_call_id": answer.tool_call_id}
+    return await approval_of_call(tx, parts.owner.agent_id, **call)
+
+
+def _in_time(answer: Answer, asked: Approval | None, now: float) -> Answer | None:
+    """The answer that counts: after its time a question is denied, whatever is said then.
+
+    None: a question is said to have expired that has not, or that was asked anew.
+    """
+    over = asked is not None and asked.is_over(now)
+    if answer.expires is not None:
+        return answer if asked is not None and over and asked.id == answer.expires else None
+    return expired_answer(asked) if asked is not None and over else answer
+
+
+def _has_changed(asked: Approval, part: Part | None) -> bool:
+    return part is not None and hash_of_input(part.get("input")) != asked.input_hash
+
+
+async def _ask_anew(
+    tx: Transaction, parts: Parts, stored: StoredMessage, asked: Approval
+) -> Answered:
+    """Somebody's code has given the call other arguments: nobody was asked about those."""
+    found = find_call([stored.message], asked.tool_call_id)
+    if found is None:
+        return Answered()
+    now, part = parts.clock.now(), found.part
+    waits = None if asked.expires_at is None else asked.expires_at - asked.asked_at
+    again = msgspec.structs.replace(
+        asked,
+        id=new_id(),
+        input=part.get("input"),
+        input_hash=hash_of_input(part.get("input")),
+        note=INPUT_CHANGED,
+        asked_at=now,
+        expires_at=None if waits is None else now + waits,
+    )
+    await close_approval(tx, parts.owner.agent_id, asked, "withdrawn", now=now)
+    job = await ask_approval(tx, parts.owner.agent_id, again)
+    new = {**part, "approval": {**approval_of(part), "id": again.id}}
+    changed = [new if each is part else each for each in stored.message["parts"]]
+    message = with_parts(stored.message, changed)
+    await parts.session.update(tx, message)
+    return Answered(message=message, asked=again, new_job=job)
 
 
 def _is_meant(answer: Answer, message_id: str) -> bool:
@@ -272,9 +382,16 @@ def _is_meant(answer: Answer, message_id: str) -> bool:
 
 
 async def _record(
-    tx: Transaction, parts: Parts, answer: Answer, *, applied: Applied, turn: TurnRecord | None
+    tx: Transaction,
+    parts: Parts,
+    answer: Answer,
+    *,
+    applied: Applied,
+    turn: TurnRecord | None,
+    asked: Approval | None,
 ) -> Decision:
     """Who decided, in the transaction that makes it so."""
+    now, expired = parts.clock.now(), answer.expires is not None
     decision = Decision(
         turn=None if turn is None else turn.request_id,
         message_id=applied.message["id"],
@@ -285,8 +402,17 @@ async def _record(
         reason=answer.reason,
         principal=answer.by,
         by_client=answer.by_client,
+        approval_id=None if asked is None else asked.id,
+        input_hash=None if asked is None else asked.input_hash,
+        schema_hash=None if asked is None else asked.schema_hash,
+        expired=expired,
+        decided_at=now,
     )
-    await record_decision(tx, parts.owner.agent_id, decision, now=parts.clock.now())
+    await record_decision(tx, parts.owner.agent_id, decision, now=now)
+    if asked is not None:
+        outcome = "expired" if expired else "allowed" if decision.approved else "denied"
+        await close_approval(tx, parts.owner.agent_id, asked, outcome, now=now)
+    crash_here("a2")
     return decision
 
 

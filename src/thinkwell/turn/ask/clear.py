@@ -22,6 +22,7 @@ from thinkwell.turn.parts import Parts
 _ERASED = (
     *("erase_turns", "drop_tool_calls", "drop_packed_journals"),
     *("drop_own_blobs", "drop_blob_uses", "drop_decisions", "drop_approvers"),
+    *("drop_approvals", "drop_expiries"),
 )
 """What a clear does beside deleting the messages."""
 

@@ -12,15 +12,14 @@ from typing import Literal
 
 import msgspec
 
-from thinkwell.core.authority import Approvers, Subject
+from thinkwell.core.authority import Subject
 from thinkwell.core.principal import Principal
-from thinkwell.core.user_code import call_hook, call_user
 from thinkwell.journal.decisions import named_approvers
 from thinkwell.journal.turns import TurnRecord, answering_turn
 from thinkwell.messages.forged import is_forged
 from thinkwell.messages.message import Part, UIMessage, is_settled, tool_name
 from thinkwell.messages.waiting import approved_calls
-from thinkwell.tools.tool import Tool, as_tool
+from thinkwell.turn.approvers import find_tool_now, is_named
 from thinkwell.turn.ask.answers import Answer, find_stored_call, runs_here
 from thinkwell.turn.ask.authority import NotAllowed, demand
 from thinkwell.turn.ask.chat_request import Asker
@@ -128,7 +127,7 @@ async def _names(turns: Turns, principal: Principal | None, subject: Subject) ->
     )
     if kept is not None and kept.ids is not None:
         return principal is not None and principal.id in kept.ids
-    tool = await _find_tool(turns, subject.tool_name or "")
+    tool = await find_tool_now(parts, subject.tool_name or "")
     if tool is None or tool.approvers is None:
         return None if kept is None else False  # its function is gone: nobody is named
     try:
@@ -136,26 +135,3 @@ async def _names(turns: Turns, principal: Principal | None, subject: Subject) ->
     except Exception:
         log.exception("approvers failed, so nobody is named", extra={"tool": tool.name})
         return False
-
-
-async def is_named(approvers: Approvers, principal: Principal | None, subject: Subject) -> bool:
-    """Whether a tool's `approvers` let them decide."""
-    if isinstance(approvers, str):
-        return principal is not None and principal.id == approvers
-    if callable(approvers):
-        return bool(await call_user("approvers", approvers, principal, subject))
-    return principal is not None and principal.id in approvers
-
-
-async def _find_tool(turns: Turns, name: str) -> Tool | None:
-    """The tool as the agent has it now, switched on or not."""
-    parts = turns.parts
-    in_scope = parts.scopes.find_tool(name)
-    if in_scope is not None:
-        return in_scope.tool
-    if name in parts.own_tools:
-        return parts.own_tools[name]
-    if (offered := parts.offers.find_tool(name)) is not None:
-        return offered
-    given = await call_hook("get_tools", parts.agent.get_tools)
-    return as_tool(given[name], name) if name in given else None

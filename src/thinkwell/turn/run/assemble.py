@@ -40,6 +40,7 @@ from thinkwell.tools.model_output import model_output
 from thinkwell.tools.tool import Tool, client_tool
 from thinkwell.turn.ask.run_options import NO_OPTIONS, Options, recall_options
 from thinkwell.turn.end.ending import StageError
+from thinkwell.turn.run.approval import withdraw_questions
 from thinkwell.turn.run.journal_events import note_decision, path_of
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.settings import settings_of
@@ -276,9 +277,10 @@ async def _repaired(
     session = turn.parts.session
 
     async def store(tx: Transaction) -> None:
-        for message in repair.messages:
+        for before, message in zip(window, repair.messages, strict=True):
             if message["id"] in repair.changed_ids:
                 await session.update(tx, message)
+                await withdraw_questions(tx, turn.parts, before.message)
 
     await turn.parts.commits.insist(turn.parts.owner, store)
     for message in repair.messages:

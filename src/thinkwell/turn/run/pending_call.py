@@ -8,6 +8,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import DisabledToolError, ToolError, ToolInputError, UnknownToolError
+from thinkwell.journal.approvals import Approval
 from thinkwell.journal.ledger import LedgerRow
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
@@ -43,6 +44,8 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     """An earlier attempt has told its result already."""
     approved: bool = False
     """A person allowed it; it belongs to a message that is stored already."""
+    receipt: Approval | None = None
+    """What they were asked; None if an earlier release asked."""
     dynamic: bool = False
     """Clients know it as a call of a tool that nobody declared."""
     provider_executed: bool = False
@@ -66,7 +69,12 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_part(
-        cls, part: Part, ledger: LedgerRow | None = None, *, approved: bool = False
+        cls,
+        part: Part,
+        ledger: LedgerRow | None = None,
+        *,
+        approved: bool = False,
+        receipt: Approval | None = None,
     ) -> PendingCall:
         """A call read back from a stored part."""
         cut = part["state"] == "input-streaming"
@@ -81,6 +89,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
             ledger=ledger,
             settled=has_result(part) or part["state"] == "approval-requested",
             approved=approved,
+            receipt=receipt,
             dynamic=part["type"] == "dynamic-tool",
             provider_executed=by_provider,
         )

@@ -16,9 +16,10 @@ import msgspec
 from thinkwell.core.errors import ToolError
 from thinkwell.core.tasks import run_together
 from thinkwell.hooks.contexts import call_ended
+from thinkwell.journal.approvals import approvals_of_message
 from thinkwell.journal.budget import tool_place
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.decisions import Named, name_approvers
+from thinkwell.journal.decisions import name_approvers
 from thinkwell.journal.ledger import LATE, settle_call
 from thinkwell.journal.tail import Updated
 from thinkwell.messages.chunks import Chunk, tool_error, tool_output
@@ -26,6 +27,7 @@ from thinkwell.messages.convert import to_tool_message
 from thinkwell.messages.waiting import approved_calls
 from thinkwell.models.base import FinishReason, ModelRequest
 from thinkwell.store.base import Transaction
+from thinkwell.turn.run.approval import named_by, store_question
 from thinkwell.turn.run.assemble import read_history
 from thinkwell.turn.run.call_chunks import input_error
 from thinkwell.turn.run.journal_events import note_result
@@ -86,9 +88,11 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
     began = turn.parts.clock.monotonic()
     prepared = await prepare(turn, step, call)
     if isinstance(prepared, Waiting):
-        await _keep_approvers(turn, step, call)
-        if prepared.chunk is not None:
-            await turn.emit(prepared.chunk)
+        if prepared.question is None:
+            await _keep_approvers(turn, step, call)
+            return
+        await store_question(turn, prepared.question)
+        await turn.emit(prepared.question.chunk())
         return
     ran = isinstance(prepared, Ready)
     if isinstance(prepared, Ready):
@@ -103,13 +107,11 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
 
 
 async def _keep_approvers(turn: RunningTurn, step: Step, call: PendingCall) -> None:
-    """Stored before anybody is asked: a tool of this turn only is gone when the answer comes."""
+    """Whom a client tool names: a tool of this turn only is gone when the answer comes."""
     tool, _ = find_tool(turn, step, call.tool_name)
-    if tool is None or tool.approvers is None:
+    named, parts = None if tool is None else named_by(tool), turn.parts
+    if named is None:
         return
-    approvers, parts = tool.approvers, turn.parts
-    ids = (approvers,) if isinstance(approvers, str) else approvers
-    named = Named(None if callable(ids) else tuple(ids))
     place = {"message_id": turn.message_id, "tool_call_id": call.call_id}
     await parts.commits.insist(
         parts.owner, lambda tx: name_approvers(tx, parts.owner.agent_id, named, **place)
@@ -219,9 +221,14 @@ async def run_approved_calls(turn: RunningTurn, prompt: Prompt) -> Prompt:
         tools=step_tools(turn, prompt),
         runtime_context=prompt.config.runtime_context,
     )
+    store, agent_id = turn.parts.store, turn.parts.owner.agent_id
+    asked = await approvals_of_message(store, agent_id, turn.message_id)
     calls = [
-        PendingCall.from_part(part, turn.past.ledger.get(part["toolCallId"]), approved=True)
+        PendingCall.from_part(
+            part, turn.past.ledger.get(call_id), approved=True, receipt=asked.get(call_id)
+        )
         for part in parts
+        for call_id in (part["toolCallId"],)
     ]
     await turn.start_stream()
     await run_tool_calls(turn, step, calls, "tool-calls")

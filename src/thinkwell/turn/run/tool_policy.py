@@ -22,16 +22,22 @@ from thinkwell.core.errors import (
     ToolOutputError,
     UnknownToolError,
 )
-from thinkwell.core.ids import new_id
 from thinkwell.core.user_code import raised_in
 from thinkwell.hooks.answers import Allow, Block, Fail, Substitute, ToolDecision
 from thinkwell.hooks.contexts import ToolCallContext, ToolOutcome
 from thinkwell.hooks.dispatch import HookFailedError
+from thinkwell.journal.approvals import hash_of_input
 from thinkwell.journal.ledger import LedgerRow
-from thinkwell.messages.chunks import Chunk
 from thinkwell.tools.execute import approval_required, check_input
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool
+from thinkwell.turn.run.approval import (
+    Question,
+    ask_rules,
+    check_input_hash,
+    check_receipt,
+    make_question,
+)
 from thinkwell.turn.run.journal_events import note_decision
 from thinkwell.turn.run.pending_call import PendingCall, disabled_tool, is_disabled, is_dynamic
 from thinkwell.turn.run.running import RunningTurn
@@ -54,9 +60,9 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """The call waits for a person (`chunk` asks for approval) or for the client (no chunk)."""
+    """The call waits for a person, who is asked a question, or for the client (no question)."""
 
-    chunk: Chunk | None = None
+    question: Question | None = None
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,17 +106,32 @@ async def prepare(turn: RunningTurn, step: Step, call: PendingCall) -> Prepared:
         recorded = _from_ledger(tool, call, call.ledger)
         if recorded is not None:
             return recorded
+    if (outdated := check_receipt(tool, call)) is not None:
+        return Settled(outcome="invalid", input=call.input, tool=tool, error=outdated)
     try:
         parsed = check_input(tool, call.input)
     except ToolInputError as error:
         return Settled(outcome="invalid", input=call.input, tool=tool, error=error)
     if tool.is_client:
         return Waiting()
-    if not call.approved:
-        asked = await _ask_approval(turn, step, call, Ready(tool, parsed.raw, parsed.value))
-        if asked is not None:
+    return await _ask_leave(turn, step, call, Ready(tool, parsed.raw, parsed.value))
+
+
+async def _ask_leave(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready) -> Prepared:
+    """A rule or a person, then the hooks: what was allowed is what may run, and nothing else."""
+    tool, allowed = ready.tool, call.approved
+    if not allowed and tool.needs_approval is not False and call.ledger is None:
+        # What is claimed was allowed before, and is only run again.
+        asked = await _ask_approval(turn, step, call, ready)
+        if isinstance(asked, Settled | Waiting):
             return asked
-    return await _ask_hooks(turn, step, call, tool)
+        allowed = asked
+    prepared = await _ask_hooks(turn, step, call, tool)
+    if allowed and isinstance(prepared, Ready):
+        changed = check_input_hash(hash_of_input(call.input), prepared.input)
+        if changed is not None:
+            return Settled(outcome="invalid", input=prepared.input, tool=tool, error=changed)
+    return prepared
 
 
 def find_tool(turn: RunningTurn, step: Step, name: str) -> tuple[Tool | None, Scope | None]:
@@ -157,17 +178,19 @@ def unknown_outcome(tool: Tool, call_input: dict[str, Any], *, earlier: bool = F
 
 async def _ask_approval(
     turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
-) -> Prepared | None:
-    """Whether a person must allow the call first. A predicate that raises keeps it from running."""
+) -> Settled | Waiting | bool:
+    """Whether a person must allow the call first; else whether a rule has allowed it.
+
+    A predicate that raises keeps it from running.
+    """
     tool = ready.tool
     try:
         if not await approval_required(tool, ready.value, tool_context(turn, step, call, "")):
-            return None
+            return False
     except Exception as error:  # noqa: BLE001 - in doubt, do not run
         return _policy_error(turn, call, tool, error)
-    return Waiting(
-        {"type": "tool-approval-request", "approvalId": new_id(), "toolCallId": call.call_id}
-    )
+    said = await ask_rules(turn, tool, call)
+    return said.allowed or Waiting(make_question(turn, tool, call, said.note))
 
 
 async def _ask_hooks(turn: RunningTurn, step: Step, call: PendingCall, tool: Tool) -> Prepared:

@@ -1,0 +1,7 @@
+"""Calls that wait for somebody: the question, the decision, and rules that always allow."""
+
+from thinkwell.features.approvals import ListedRule
+from thinkwell.journal.approvals import Approval, ApprovalRule
+from thinkwell.journal.decisions import Decision
+
+__all__ = ["Approval", "ApprovalRule", "Decision", "ListedRule"]

@@ -1,0 +1,102 @@
+-- Questions about tool calls, and rules that answer them.
+
+-- name: ask_approval
+-- Somebody is about to be asked. Asking again, after a crash or with other arguments, replaces it.
+INSERT INTO approvals (agent, message_id, tool_call_id, approval_id, turn, tool_name, input,
+                       input_hash, schema_hash, asker, note, asked_at, expires_at)
+VALUES (:agent, :message_id, :tool_call_id, :approval_id, :turn, :tool_name, :input,
+        :input_hash, :schema_hash, :asker, :note, :asked_at, :expires_at)
+ON CONFLICT (agent, message_id, tool_call_id) DO UPDATE SET
+    approval_id = excluded.approval_id, turn = excluded.turn, tool_name = excluded.tool_name,
+    input = excluded.input, input_hash = excluded.input_hash, schema_hash = excluded.schema_hash,
+    asker = excluded.asker, note = excluded.note, asked_at = excluded.asked_at,
+    expires_at = excluded.expires_at, outcome = NULL, decided_at = NULL;
+
+-- name: approval_of_call
+-- What was asked about one call.
+SELECT a.*, n.ids AS approvers FROM approvals a
+LEFT JOIN approvers n ON n.agent = a.agent AND n.message_id = a.message_id
+                     AND n.tool_call_id = a.tool_call_id
+WHERE a.agent = :agent AND a.message_id = :message_id AND a.tool_call_id = :tool_call_id;
+
+-- name: approvals_of_message
+-- What was asked about the calls of one message.
+SELECT a.*, n.ids AS approvers FROM approvals a
+LEFT JOIN approvers n ON n.agent = a.agent AND n.message_id = a.message_id
+                     AND n.tool_call_id = a.tool_call_id
+WHERE a.agent = :agent AND a.message_id = :message_id;
+
+-- name: open_approvals
+-- What nobody has decided yet, the oldest first.
+SELECT a.*, n.ids AS approvers FROM approvals a
+LEFT JOIN approvers n ON n.agent = a.agent AND n.message_id = a.message_id
+                     AND n.tool_call_id = a.tool_call_id
+WHERE a.agent = :agent AND a.outcome IS NULL
+ORDER BY a.asked_at, a.approval_id LIMIT :limit;
+
+-- name: close_approval
+-- A question is decided.
+UPDATE approvals SET outcome = :outcome, decided_at = :now
+WHERE agent = :agent AND message_id = :message_id AND tool_call_id = :tool_call_id
+  AND outcome IS NULL;
+
+-- name: drop_waiting_job
+-- A job that nobody needs any more, before it has begun.
+DELETE FROM jobs WHERE agent = :agent AND idempotency_key = :key AND status = 'waiting';
+
+-- name: drop_approvals
+-- A clear erases what was asked.
+DELETE FROM approvals WHERE agent = :agent;
+
+-- name: drop_expiries
+-- After a clear nothing is left that could expire.
+DELETE FROM jobs WHERE agent = :agent AND name = 'approvals.expire' AND status = 'waiting';
+
+-- name: add_rule
+-- Calls that fit this are allowed from now on.
+INSERT INTO approval_rules (agent, id, tool_name, principal, arguments, schema_hash, made_by,
+                            by_client, made_at)
+VALUES (:agent, :id, :tool_name, :principal, :arguments, :schema_hash, :made_by, :by_client,
+        :made_at);
+
+-- name: rules_of_tool
+-- The rules about one tool that hold.
+SELECT * FROM approval_rules
+WHERE agent = :agent AND tool_name = :tool_name AND revoked_at IS NULL ORDER BY seq;
+
+-- name: rules_of_agent
+-- The rules of an agent that hold, the oldest first.
+SELECT * FROM approval_rules
+WHERE agent = :agent AND revoked_at IS NULL ORDER BY seq LIMIT :limit;
+
+-- name: rule_by_id
+-- One rule, revoked or not.
+SELECT * FROM approval_rules WHERE agent = :agent AND id = :id;
+
+-- name: revoke_rule
+-- It holds no longer.
+UPDATE approval_rules SET revoked_at = :now
+WHERE agent = :agent AND id = :id AND revoked_at IS NULL;
+
+-- name: list_approvals
+-- What all agents, or one, have asked, the newest first; `all` shows decided ones too.
+SELECT a.*, n.ids AS approvers FROM approvals a
+LEFT JOIN approvers n ON n.agent = a.agent AND n.message_id = a.message_id
+                     AND n.tool_call_id = a.tool_call_id
+WHERE a.agent = COALESCE(:agent, a.agent) AND (a.outcome IS NULL OR :all)
+ORDER BY a.asked_at DESC LIMIT :limit;
+
+-- name: approvals_with_id
+-- The question with this id, or about the call with this id.
+SELECT * FROM approvals
+WHERE (approval_id = :id OR tool_call_id = :id) AND agent = COALESCE(:agent, agent)
+  AND outcome IS NULL;
+
+-- name: list_rules
+-- The rules of all agents, or of one, that hold.
+SELECT * FROM approval_rules
+WHERE agent = COALESCE(:agent, agent) AND revoked_at IS NULL ORDER BY seq DESC LIMIT :limit;
+
+-- name: rules_with_id
+-- The rule with this id.
+SELECT * FROM approval_rules WHERE id = :id AND revoked_at IS NULL;

@@ -1,0 +1,226 @@
+"""Rules that always allow: for one person, for arguments of one shape, while the tool stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.approvals.support import ANN, BOB, BOSS, Careful, Newer, delete, desk, rows
+from thinkwell import Principal, tool
+from thinkwell.core.errors import ApprovalError
+from thinkwell.testing import call
+
+TMP = {"path": {"prefix": "tmp/"}}
+PAY = call("pay", {"amount": 5})
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran():
+    Careful.ran.clear()
+
+
+class TestARule:
+    async def test_runs_the_call_without_asking_and_is_named_by_the_decision(self, tmp_path: Path):
+        file = tmp_path / "x.db"
+        async with desk(Careful, [delete()], "gone", store=file) as each:
+            rule = await each.agent.approvals.allow("delete", TMP)
+            result = await each.agent.run("go")
+            assert (each.ran, result.text) == (["tmp/a"], "gone")
+            (row,) = rows(file, "SELECT rule, approved, input_hash, schema_hash FROM decisions")
+            assert (row["rule"], row["approved"]) == (rule.id, 1)
+            assert row["schema_hash"] == rule.schema_hash
+            (told,) = each.stage.told("chat:decision")
+            assert told["rule"] == rule.id
+            assert rows(file, "SELECT * FROM approvals") == []
+
+    async def test_does_not_cover_other_arguments(self):
+        async with desk(Careful, [delete("etc/passwd")]) as each:
+            await each.agent.approvals.allow("delete", TMP)
+            await each.agent.run("go")
+            assert (await each.part())["state"] == "approval-requested"
+
+    async def test_is_for_one_person(self):
+        async with desk(Careful, [delete()], [delete()], "gone") as each:
+            await each.agent.approvals.allow("delete", TMP, principal="bob")
+            ann, bob = await each.connect(ANN, "ann"), await each.connect(BOB, "bob")
+            await ann.ask(request="q1")
+            assert each.ran == []
+            await bob.ask(request="q2")
+            await each.idle()
+            assert each.ran == ["tmp/a"]
+
+    async def test_is_listed_and_revoked(self):
+        async with desk(Careful, [delete()]) as each:
+            rule = await each.agent.approvals.allow("delete", TMP)
+            (listed,) = await each.agent.approvals.rules()
+            assert (listed.id, listed.holds) == (rule.id, True)
+            assert await each.agent.approvals.revoke(rule.id)
+            assert not await each.agent.approvals.revoke(rule.id)
+            assert await each.agent.approvals.rules() == []
+            await each.agent.run("go")
+            assert each.ran == []
+            assert len(each.stage.told("approval:rule:made")) == 1
+            assert len(each.stage.told("approval:rule:revoked")) == 1
+
+    async def test_said_twice_is_one(self):
+        async with desk() as each:
+            one = await each.agent.approvals.allow("delete", TMP)
+            assert await each.agent.approvals.allow("delete", TMP) == one
+            assert len(await each.agent.approvals.rules()) == 1
+
+    async def test_asks_again_after_a_change_of_the_schema_and_says_why(self, tmp_path: Path):
+        file = tmp_path / "x.db"
+        async with desk(store=file) as each:
+            await each.agent.approvals.allow("delete", TMP)
+        async with desk(Newer, [delete()], store=file) as each:
+            (listed,) = await each.agent.approvals.rules()
+            assert not listed.holds
+            await each.agent.run("go")
+            assert each.ran == []
+            (asked,) = await each.agent.approvals.pending()
+            assert "has changed since it was made" in (asked.note or "")
+            (told,) = each.stage.told("approval:asked")
+            assert told["note"] == asked.note
+
+    async def test_outlives_a_clear(self):
+        async with desk(Careful, "hi") as each:
+            await each.agent.approvals.allow("delete", TMP)
+            await each.agent.clear_messages()
+            assert len(await each.agent.approvals.rules()) == 1
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments", "says"),
+        [
+            ("delte", TMP, "Did you mean 'delete'"),
+            ("delete", {}, "Name each argument"),
+            ("delete", {"path": {"regex": ".*"}}, "Write one of"),
+            ("delete", {"path": ["a"]}, '{"equals": ...}'),
+        ],
+    )
+    async def test_that_cannot_be_made_says_what_to_write(
+        self, tool: str, arguments: Any, says: str
+    ):
+        async with desk() as each:
+            with pytest.raises(ApprovalError) as caught:
+                await each.agent.approvals.allow(tool, arguments)
+            assert says in str(caught.value)
+
+
+class TestAlwaysAllow:
+    async def test_allows_this_call_and_the_very_same_from_now_on(self):
+        steps = ([delete()], "gone", [delete()], "again", [delete("tmp/b")])
+        async with desk(Careful, *steps) as each:
+            tab = await each.connect(ANN)
+            await tab.ask(request="q1")
+            (asked,) = await tab.call("getApprovals")
+            rule = await tab.call("allowAlways", asked["id"])
+            assert rule["principal"] == "ann"
+            await each.idle()
+            await tab.ask(request="q2")
+            assert each.ran == ["tmp/a", "tmp/a"]
+            await tab.ask(request="q3")
+            assert each.ran == ["tmp/a", "tmp/a"]
+
+    async def test_the_boss_makes_it_for_whoever_asked(self):
+        async with desk(Careful, [PAY], "paid", [PAY], "paid") as each:
+            ann, boss = await each.connect(ANN, "ann"), await each.connect(BOSS, "boss")
+            await ann.ask(request="q1")
+            rule = await boss.call("allowAlways", "call-1", {"amount": 5})
+            assert (rule["principal"], rule["madeBy"]["id"]) == ("ann", "boss")
+            await each.idle()
+            await ann.ask(request="q2")
+            assert each.ran == ["paid 5", "paid 5"]
+            decisions = await each.agent.approvals.decisions()
+            assert [d.principal for d in decisions] == [BOSS, BOSS]
+            assert [d.rule for d in decisions] == [rule["id"], None]
+
+    async def test_a_click_on_what_is_gone_makes_no_rule(self):
+        async with desk(Careful, [delete()], "gone") as each:
+            tab = await each.connect(ANN)
+            await tab.ask()
+            await tab.decide()
+            await each.idle()
+            assert await tab.call("allowAlways", "call-1") is None
+            assert await each.agent.approvals.rules() == []
+
+
+class TestHostileClients:
+    async def test_nobody_makes_a_rule_for_a_tool_that_does_not_name_them(self):
+        async with desk(Careful, [PAY]) as each:
+            ann = await each.connect(ANN)
+            await ann.ask()
+            with pytest.raises(RuntimeError, match="Not allowed"):
+                await ann.call("addApprovalRule", "pay", {"*": {"any": True}})
+            with pytest.raises(RuntimeError, match="Not allowed"):
+                await ann.call("allowAlways", "call-1")
+            assert await each.agent.approvals.rules() == []
+            assert each.ran == []
+
+    async def test_a_rule_is_always_for_oneself(self):
+        async with desk() as each:
+            rule = await (await each.connect(ANN)).call("addApprovalRule", "delete", TMP)
+            assert rule["principal"] == "ann"
+            with pytest.raises(RuntimeError):
+                await (await each.connect(ANN)).call("addApprovalRule", "delete", TMP, "bob")
+
+    async def test_nobody_uses_anothers_question_to_make_one(self):
+        async with desk(Careful, [delete()]) as each:
+            ann, bob = await each.connect(ANN, "ann"), await each.connect(BOB, "bob")
+            await ann.ask()
+            with pytest.raises(RuntimeError, match="Not allowed"):
+                await bob.call("allowAlways", "call-1", {"*": {"any": True}})
+            assert await each.agent.approvals.rules() == []
+
+    async def test_others_see_and_revoke_no_rule_of_mine(self):
+        async with desk() as each:
+            ann, bob = await each.connect(ANN, "ann"), await each.connect(BOB, "bob")
+            nobody = await each.connect(None, "nobody")
+            rule = await ann.call("addApprovalRule", "delete", TMP)
+            assert await bob.call("getApprovalRules") == []
+            assert await nobody.call("getApprovalRules") == []
+            with pytest.raises(RuntimeError, match="Not allowed"):
+                await bob.call("revokeApprovalRule", rule["id"])
+            assert len(await ann.call("getApprovalRules")) == 1
+            assert await ann.call("revokeApprovalRule", rule["id"])
+
+    async def test_who_may_only_look_makes_none(self):
+        class Shown(Careful, name="careful"):
+            def should_connection_be_readonly(self, connection: Any, request: Any) -> bool:
+                return True
+
+        async with desk(Shown) as each:
+            ann = await each.connect(ANN)
+            assert await ann.call("getApprovals") == []
+            with pytest.raises(RuntimeError, match="readonly"):
+                await ann.call("addApprovalRule", "delete", TMP)
+
+    async def test_a_rule_does_what_its_maker_could_allow_at_the_time_of_the_call(self):
+        """`authorize` lets the clerk approve small amounts: a broad rule changes nothing."""
+
+        class Bank(Careful, name="careful"):
+            def authorize(self, action: Any, principal: Principal | None, subject: Any) -> bool:
+                if action == "approve" and subject.input is not None:
+                    return principal == ANN and subject.input["amount"] < 100
+                return super().authorize(action, principal, subject)
+
+        large = call("transfer", {"amount": 5000})
+
+        class Teller(Bank, name="careful"):
+            @tool(needs_approval=True)
+            async def transfer(self, amount: int) -> str:
+                """Move money."""
+                self.ran.append(str(amount))
+                return "moved"
+
+        steps = ([call("transfer", {"amount": 5})], "moved", [large])
+        async with desk(Teller, *steps) as each:
+            ann = await each.connect(ANN)
+            await ann.call("addApprovalRule", "transfer", {"amount": {"any": True}})
+            await ann.ask(request="q1")
+            assert each.ran == ["5"]
+            await ann.ask(request="q2")
+            assert each.ran == ["5"]
+            (asked,) = await each.agent.approvals.pending()
+            assert "may not approve this one" in (asked.note or "")
