@@ -9,7 +9,7 @@ RUNS := $(VENV)/.runs
 PORT ?= 8787
 PYTEST_ARGS ?=
 
-.PHONY: help install runtime page dist node-tests browser run test check cover mutate bench clean
+.PHONY: help install runtime page dist node-tests browser run test check cover mutate chaos bench clean
 
 help:
 	@echo "make run     start the demo agent on http://127.0.0.1:$(PORT)"
@@ -18,6 +18,7 @@ help:
 	@echo "make check   only ruff, pyright and the layer contracts"
 	@echo "make cover   which lines and branches the quick tests reach"
 	@echo "make mutate  whether the tests of the pure decisions notice a changed operator"
+	@echo "make chaos   kill our own app at every named point and 1,000 times at random"
 	@echo "make bench   measure CPU beside other servers and write benchmarks/RESULTS.md"
 
 # pip says what it does: on a slow line nobody should wonder for minutes whether anything happens.
@@ -118,6 +119,13 @@ cover: install
 # Changes the pure decisions one operator at a time; their unit tests must notice. Ten minutes.
 mutate: install
 	nice -n 19 $(BIN)/python -m tests.mutation
+
+# What `thinkwell chaos` does for any app, for ours and at length. SEED=7 makes the same plan again.
+KILLS ?= 1000
+SEED ?=
+
+chaos: install
+	$(BIN)/thinkwell chaos tests/chaos/app.py --points --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 bench: install
 	$(BIN)/python -m benchmarks

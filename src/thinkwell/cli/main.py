@@ -370,3 +370,39 @@ def doctor(store: str, *, as_json: bool, compact: bool) -> None:
     if compact:
         operating.compact(store)
     sys.exit(0 if operating.examine(store, as_json=as_json) else 1)
+
+
+@main.command(epilog=_PATH_HELP)
+@click.argument("path")
+@click.option("--kills", default=100, show_default=True, help="Deaths at random moments.")
+@click.option("--points", is_flag=True, help="Also die at every named crash point, once each.")
+@click.option("--at", multiple=True, metavar="POINT[:N]", help="Die at this crash point too.")
+@click.option("--seed", type=int, help="Makes the same plan again; default: a new one.")
+@click.option("--first", default=1, show_default=True, help="The first life of the plan to live.")
+@click.option("--clients", default=4, show_default=True, help="Clients that keep reconnecting.")
+@click.option("--turns", type=int, help="Ask at most so many questions.")
+@click.option(
+    "--model",
+    type=click.Choice(["scripted", "real"]),
+    default="scripted",
+    show_default=True,
+    help="Who answers: a script that calls your tools, or the models your app names.",
+)
+@click.option("--minutes", type=float, help="End after so long, however many kills are left.")
+@click.option(
+    "--header",
+    "headers",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="Sent by every client, for an app with auth. May be repeated.",
+)
+@click.option("--keep", type=click.Path(path_type=Path), help="Leave all logs in this folder.")
+@_json_option
+def chaos(path: str, *, as_json: bool, **options: Any) -> None:
+    """Kill the app in PATH again and again under load, and check that nothing is lost or doubled.
+
+    Its own database is not touched: the app works on a scratch file. Its tools DO run, for real.
+    """
+    from thinkwell.cli.chaos import run
+
+    sys.exit(run(path, as_json=as_json, **options))

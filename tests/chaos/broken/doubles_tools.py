@@ -1,0 +1,11 @@
+"""Runs every call again whose outcome is unknown, whatever its tool declares."""
+
+from __future__ import annotations
+
+from tests.chaos.broken.base import Till
+from thinkwell import App
+from thinkwell.turn.run import tool_policy, tool_run
+
+tool_policy.REPEATABLE = tool_run.REPEATABLE = frozenset({"pure", "idempotent", "once"})
+
+app = App(agents=[Till])
