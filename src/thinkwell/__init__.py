@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from thinkwell.core.errors import AbortTurn, FailTurn, ThinkwellError, ToolError
     from thinkwell.core.limits import Limits
     from thinkwell.core.principal import Principal
+    from thinkwell.core.retention import Retention
     from thinkwell.core.signal import AbortController, AbortSignal
     from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
     from thinkwell.hooks.registry import hook
@@ -55,6 +56,7 @@ _HOMES = {
     "NamedTool": "models.base",
     "Output": "tools.output",
     "Principal": "core.principal",
+    "Retention": "core.retention",
     "RpcStream": "hooks.rpc",
     "Scope": "tools.scope",
     "Session": "session.session",
@@ -98,6 +100,7 @@ __all__ = [
     "NamedTool",
     "Output",
     "Principal",
+    "Retention",
     "RpcStream",
     "Scope",
     "Session",

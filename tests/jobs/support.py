@@ -16,6 +16,7 @@ import msgspec
 from tests.turns.support import Log, LoggingStore
 from thinkwell.core.events import Event
 from thinkwell.core.limits import Limits
+from thinkwell.core.retention import Retention
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.journal.jobs import Job
@@ -103,6 +104,7 @@ async def serving(
     store: Store | Path | None = None,
     hours: Hours | None = None,
     limits: Limits | None = None,
+    retention: Retention | None = None,
     idle_timeout: float = 300.0,
     suspends: bool = False,
 ) -> AsyncIterator[Stage]:
@@ -119,6 +121,7 @@ async def serving(
         sleep=hours.sleep,
         alarm=hours.sleep,
         limits=limits,
+        retention=retention,
         idle_timeout=idle_timeout,
         drain_timeout=1.0,
     )

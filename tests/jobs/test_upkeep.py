@@ -13,10 +13,13 @@ from thinkwell import Think
 from thinkwell.agent.agent import Agent
 from thinkwell.core.errors import StoreError
 from thinkwell.host import upkeep
-from thinkwell.host.upkeep import HOST, JOB_RETENTION, PAUSE
+from thinkwell.host.upkeep import HOST, PAUSE
 from thinkwell.store.base import Transaction
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import ScriptedModel
+
+WEEK = 7 * 24 * 3600.0
+"""How long journals and ended jobs are kept by default."""
 
 
 class Busy(Agent):
@@ -44,7 +47,7 @@ async def test_ended_jobs_are_dropped_after_their_time(monkeypatch: pytest.Monke
         stage.hours.move(PAUSE)
         await stage.until_true(lambda: len(rounds(stage)) == 1)
         assert len(await agent.jobs.list()) == 5
-        stage.hours.move(JOB_RETENTION)
+        stage.hours.move(WEEK)
         await stage.until_true(lambda: len(rounds(stage)) == 4)
         assert await agent.jobs.list() == []
         pieces = [told["due_at"] for told in rounds(stage)[1:]]
@@ -57,7 +60,7 @@ async def test_old_streams_are_dropped_and_the_messages_stay():
     async with serving(Talker, store=store) as stage:
         agent = await stage.agent(Talker)
         first = await agent.run("hello")
-        stage.hours.move(upkeep.JOURNAL_RETENTION)
+        stage.hours.move(WEEK)
         second = await agent.run("hello again")
         await stage.until_true(lambda: len(rounds(stage)) == 1)
         stage.hours.move(PAUSE)
@@ -104,7 +107,7 @@ async def test_what_old_streams_refer_to_goes_a_day_later_and_live_rows_at_once(
         stage.hours.move(PAUSE)
         await stage.until_true(lambda: len(rounds(stage)) == 1)
         assert await kept() == (1, 1, False)
-        stage.hours.move(upkeep.JOURNAL_RETENTION)
+        stage.hours.move(WEEK)
         await stage.until_true(lambda: len(rounds(stage)) == 2)
         assert await kept() == (0, 1, False)
         stage.hours.move(25 * 3600.0)
@@ -137,7 +140,7 @@ async def test_a_damaged_page_ends_neither_the_upkeep_nor_what_else_it_drops(
         agent = await stage.agent(Busy)
         await agent.jobs.enqueue("work")
         await stage.until("job:finished")
-        stage.hours.move(JOB_RETENTION + PAUSE)
+        stage.hours.move(WEEK + PAUSE)
         for done in range(1, 8):  # more often than a job may fail
             await stage.until_true(lambda done=done: len(rounds(stage)) >= done)
             stage.hours.move(PAUSE)

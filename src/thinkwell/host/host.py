@@ -27,6 +27,7 @@ from thinkwell.core.errors import (
 )
 from thinkwell.core.events import AgentDamaged, AgentParked, ToolQueued
 from thinkwell.core.limits import Limits
+from thinkwell.core.retention import Retention
 from thinkwell.core.tasks import TaskOwner, report_failure
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS, ThreadPool
 from thinkwell.hooks.feature import Feature
@@ -90,6 +91,7 @@ class Host:
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
         limits: Limits | None = None,
+        retention: Retention | None = None,
         features: Sequence[Feature] = (),
         instance: Instance | None = None,
         sleep: Sleep = asyncio.sleep,  # before it tries something again
@@ -116,7 +118,7 @@ class Host:
         self._shared.agents = self._stub
         for cls in self._classes.values():
             check_served(cls, features_of(cls, features))  # not when the first agent wakes
-        self._upkeep = Upkeep(self._shared)
+        self._upkeep = Upkeep(self._shared, retention)
         self._starts = Starts(store)
         self._drain_timeout, self._idle_timeout = drain_timeout, idle_timeout
         self._sleep, self._lasted = sleep, lasted

@@ -16,9 +16,11 @@ from typing import TypeAlias
 
 from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import StoreError, StoreUnavailableError
+from thinkwell.core.retention import Retention
 from thinkwell.features.jobs.desk import JobDesk
 from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.jobs import RunAgain
+from thinkwell.journal.aging import Walk, age_turns, drop_old_decisions, next_walk
 from thinkwell.journal.blobs import drop_unused_blobs
 from thinkwell.journal.jobs import drop_ended_jobs
 from thinkwell.journal.trimming import drop_old_streams, trim_journal
@@ -28,11 +30,7 @@ log = logging.getLogger("thinkwell.host")
 
 HOST = "/host"
 """Whose job it is: the class of an agent is never empty."""
-JOURNAL_RETENTION = 7 * 24 * 3600.0
-"""Seconds the streams of ended turns are kept."""
-JOB_RETENTION = 7 * 24 * 3600.0
-"""Seconds ended jobs are kept."""
-JOB_PIECE, STREAM_PIECE, BLOB_PIECE = 500, 50, 100
+JOB_PIECE, STREAM_PIECE, BLOB_PIECE, TURN_PIECE = 500, 50, 100, 200
 """Rows that one transaction drops: a few milliseconds."""
 SHRINKS = 16
 """How often one run of the job cuts a few pages off the file."""
@@ -47,7 +45,9 @@ Drop: TypeAlias = Callable[..., Awaitable[int]]
 class Upkeep:
     """The host, as far as its jobs are concerned. Every public async method can be a job."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, retention: Retention | None = None) -> None:
+        self._retention = retention or Retention()
+        self._walk = Walk()
         self._clock = shared.clock
         self._commits = shared.commits
         self._store = shared.store
@@ -75,17 +75,17 @@ class Upkeep:
             log.exception("the upkeep could not be planned", extra={"action": "start"})
 
     async def drop_old_rows(self) -> RunAgain:
-        """Drop a piece of what is past its time: ended jobs, packed journals, the texts and the
-        versions they refer to.
+        """Drop a piece of what is past its age (`Retention`): ended jobs, packed journals with the
+        texts and versions they refer to, decisions, ledger rows, turns.
         """
-        now = self._clock.now()
-        jobs, journals = now - JOB_RETENTION, now - JOURNAL_RETENTION
         more = False
         for piece in (
-            partial(self._drop, drop_ended_jobs, before=jobs, limit=JOB_PIECE),
-            partial(self._drop, drop_old_streams, before=journals, limit=STREAM_PIECE),
-            partial(self._drop, drop_unused_blobs, before=journals, limit=BLOB_PIECE),
-            partial(self._drop, drop_old_versions, before=journals, limit=STREAM_PIECE),
+            partial(self._drop, drop_ended_jobs, "jobs", JOB_PIECE),
+            partial(self._drop, drop_old_streams, "journals", STREAM_PIECE),
+            partial(self._drop, drop_unused_blobs, "journals", BLOB_PIECE),
+            partial(self._drop, drop_old_versions, "message_versions", STREAM_PIECE),
+            partial(self._drop, drop_old_decisions, "decisions", JOB_PIECE),
+            self._age_turns,
         ):
             more = await self._try(piece) or more
         if not more:
@@ -100,10 +100,31 @@ class Upkeep:
             log.exception("a part of the upkeep failed", extra={"action": "upkeep"})
             return False
 
-    async def _drop(self, drop: Drop, *, before: float, limit: int) -> bool:
-        """Drop a piece. Whether there may be more."""
+    async def _drop(self, drop: Drop, what: str, limit: int) -> bool:
+        """Drop a piece of what has that age. Whether there may be more."""
+        before = self._past(what)
+        if before is None:
+            return False
         work = partial(drop, before=before, limit=limit)
         return await self._commits.insist(None, work) == limit
+
+    async def _age_turns(self) -> bool:
+        """Look at the next turns. Whether there may be more old ones behind them."""
+        calls, turns = self._past("tool_calls"), self._past("turns")
+        if calls is None and turns is None:
+            return False
+        walk = self._walk = next_walk(self._walk, self._clock.now())
+        work = partial(age_turns, walk=walk, calls=calls, turns=turns, limit=TURN_PIECE)
+        reached = await self._commits.insist(None, work)
+        if reached is None:
+            return False
+        walk.after = reached
+        return True
+
+    def _past(self, what: str) -> float | None:
+        """The time before which something is past its age; None if it is kept for ever."""
+        age = self._retention.seconds(what)
+        return None if age is None else self._clock.now() - age
 
     async def _shrink(self) -> bool:
         """What was dropped leaves the file too, a few pages at a time. Whether more is left."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import ConfigurationError, HostClosedError, ThinkwellError
 from thinkwell.core.limits import Limits
+from thinkwell.core.retention import Retention
 from thinkwell.core.spelling import spelled
 from thinkwell.core.threads import MOST_PER_OWNER, MOST_THREADS
 from thinkwell.hooks.brought import listed
@@ -72,6 +73,7 @@ class App:
         tool_threads: Threads for sync tools, of all agents together.
         tool_threads_per_agent: How many of them one agent may use at a time.
         limits: How much one principal or address may take; see `Limits`.
+        retention: How long the records of finished work are kept; see `Retention`.
         features: What every agent can beside its own features; see `Feature`.
     """
 
@@ -95,6 +97,7 @@ class App:
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
         limits: Limits = Limits(),  # noqa: B008 - frozen
+        retention: Retention = Retention(),  # noqa: B008 - frozen
         features: Sequence[Feature] = (),
     ) -> None:
         self.agents = options.agent_classes(agents)
@@ -114,6 +117,7 @@ class App:
         self.tool_threads_per_agent = at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
         self._drain_by: float | None = None
         self.limits = limits
+        self.retention = options.retention(retention)
         self._names = options.names_of(self.agents)
         self.events = EventBus(served=self.agent_names)
         """What happens inside, for whoever subscribes; also before the start."""
@@ -158,6 +162,7 @@ class App:
                 tool_threads=self.tool_threads,
                 tool_threads_per_agent=self.tool_threads_per_agent,
                 limits=self.limits,
+                retention=self.retention,
                 features=self.features,
             )
             await host.start()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.retention import Retention
 from thinkwell.hooks.arity import takes
 
 if TYPE_CHECKING:
@@ -49,6 +50,17 @@ def durability(value: Durability) -> Durability:
     if value not in ("process", "power"):
         raise ConfigurationError(
             f'App(durability={value!r}) is unknown. Write "process" or "power".'
+        )
+    return value
+
+
+def retention(value: Retention) -> Retention:
+    """How long records are kept."""
+    given = cast("object", value)
+    if not isinstance(given, Retention):
+        raise ConfigurationError(
+            f"App(retention={given!r:.50}) is no Retention. Write "
+            "`App(retention=Retention(journals=timedelta(days=7)))`."
         )
     return value
 

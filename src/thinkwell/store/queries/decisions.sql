@@ -37,3 +37,8 @@ WHERE agent = :agent AND message_id = :message_id AND tool_call_id = :tool_call_
 -- name: drop_approvers
 -- A clear erases who could have decided.
 DELETE FROM approvers WHERE agent = :agent;
+
+-- name: drop_old_decisions
+-- Decisions past their age, the oldest first, a bounded piece at a time.
+DELETE FROM decisions WHERE decided_at < :before AND seq IN (
+    SELECT seq FROM decisions ORDER BY seq LIMIT :limit);

@@ -54,3 +54,17 @@ SELECT * FROM tool_calls WHERE agent = :agent AND turn = :turn ORDER BY claimed_
 -- When the settled calls of some turns began and ended.
 SELECT call_id, claimed_at, settled_at FROM tool_calls
 WHERE agent = :agent AND turn IN (SELECT value FROM json_each(:turns)) AND settled_at IS NOT NULL;
+
+-- name: drop_old_calls
+-- Calls of an ended turn past their age. An open call and one whose result came late stay as they are;
+-- of a `once` tool the claim stays (`trim_old_claims`), as long as its conversation.
+DELETE FROM tool_calls
+WHERE agent = :agent AND turn = :turn AND settled_at < :before
+  AND effect <> 'once' AND outcome <> 'late';
+
+-- name: trim_old_claims
+-- What went into a settled `once` call and came out of it: the message has that.
+UPDATE tool_calls SET input = NULL, output = NULL, error = NULL
+WHERE agent = :agent AND turn = :turn AND settled_at < :before
+  AND effect = 'once' AND outcome <> 'late'
+  AND (input IS NOT NULL OR output IS NOT NULL OR error IS NOT NULL);

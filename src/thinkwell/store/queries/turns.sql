@@ -111,3 +111,41 @@ UPDATE turns SET input = NULL, body = NULL, client_tools = NULL, metadata = NULL
                  client_error = NULL, cancel_requested = NULL, output = NULL,
                  options = json_remove(options, '$.inputDigest', '$.chosen')
 WHERE agent = :agent AND id = :id;
+
+-- name: turns_from
+-- The next turns in the order of acceptance, for their clean-up. One is spent when nothing needs the
+-- whole of it: it has ended and owes nothing, its journal is gone, it is not the agent's newest one
+-- (which says what the client can do), no call of it is open, and none of its answer waits for
+-- somebody: a turn that ended with a question is answered by a later one for the same message.
+SELECT t.seq, t.agent, t.id, t.created_at, t.settled_at,
+       t.hooks_owed = 0 AND t.continuation_owed = 0
+       AND NOT EXISTS (SELECT 1 FROM packed_journals p WHERE p.agent = t.agent AND p.turn = t.id)
+       AND EXISTS (SELECT 1 FROM turns n WHERE n.agent = t.agent AND n.seq > t.seq)
+       AND NOT EXISTS (SELECT 1 FROM tool_calls c WHERE c.agent = t.agent AND c.turn = t.id
+                       AND (c.settled_at IS NULL OR c.outcome = 'late'))
+       AND (COALESCE(t.stop_reason, '') NOT IN ('approval', 'client_tool')
+            OR EXISTS (SELECT 1 FROM turns n WHERE n.agent = t.agent
+                       AND n.message_id = t.message_id AND n.seq > t.seq)) AS spent
+FROM turns t WHERE t.seq > :after ORDER BY t.seq LIMIT :limit;
+
+-- name: trim_turn
+-- A spent turn past its age: who asked, its messages, its times and its usage stay.
+UPDATE turns SET message_ids = CASE WHEN input IS NULL THEN message_ids ELSE
+                     (SELECT json_group_array(json_extract(value, '$.id')) FROM json_each(input)) END,
+                 principal = CASE WHEN principal IS NULL THEN NULL
+                                  ELSE json_object('id', json_extract(principal, '$.id')) END,
+                 input = NULL, options = NULL, body = NULL, client_tools = NULL,
+                 idempotency_key = NULL, metadata = NULL, incident = NULL, cancel_requested = NULL,
+                 error = NULL, client_error = NULL, output = NULL
+WHERE seq = :seq AND options IS NOT NULL;
+
+-- name: drop_trimmed_turn
+-- A trimmed turn that neither a message nor a call of the ledger refers to. The sessions are named so
+-- that messages are found by their index.
+DELETE FROM turns
+WHERE seq = :seq AND options IS NULL
+  AND NOT EXISTS (SELECT 1 FROM tool_calls c WHERE c.agent = turns.agent AND c.turn = turns.id)
+  AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.agent = turns.agent
+                  AND m.session IN (SELECT s.id FROM sessions s WHERE s.agent = turns.agent)
+                  AND (m.id = turns.message_id
+                       OR m.id IN (SELECT value FROM json_each(turns.message_ids))));
