@@ -79,6 +79,9 @@ class Host:
     class may have been made with other tools, hooks and scopes, and its work is not ours to do.
     """
 
+    draining = False
+    """Whether a stop has begun: nobody should send work here any more."""
+
     def __init__(
         self,
         agents: Sequence[type],
@@ -128,8 +131,6 @@ class Host:
         self._deleting: dict[str, asyncio.Task[None]] = {}
         self._deletions = Deletions(self._shared, self._tasks, self._forget)
         self._running = False
-        self.draining = False
-        """Whether a stop has begun: nobody should send work here any more."""
 
     async def start(self) -> None:
         """Open the store and wake every agent with unfinished work.

@@ -77,6 +77,12 @@ class App:
         features: What every agent can beside its own features; see `Feature`.
     """
 
+    _drain_by: float | None = None
+    _host: Host | None = None
+    _control: Control | None = None
+    _client: HostClient | None = None
+    _edge: Edge | None = None
+
     @spelled("App()")
     def __init__(
         self,
@@ -115,7 +121,6 @@ class App:
         self.drain_timeout = at_least("drain_timeout", drain_timeout, 0)
         self.tool_threads = at_least("tool_threads", tool_threads, 1)
         self.tool_threads_per_agent = at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
-        self._drain_by: float | None = None
         self.limits = limits
         self.retention = options.retention(retention)
         self._names = options.names_of(self.agents)
@@ -126,10 +131,6 @@ class App:
         """Why agents could not answer, by their names in URLs; the page shows it."""
         self._phase: Literal["new", "running", "stopped"] = "new"
         self._changing = asyncio.Lock()
-        self._host: Host | None = None
-        self._control: Control | None = None
-        self._client: HostClient | None = None
-        self._edge: Edge | None = None
 
     async def __aenter__(self) -> Self:
         """Run the app without a server."""
