@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.crash.model import PlannedModel, write_line
 from thinkwell import Agent, App, HttpRequest, Think, ToolContext, tool
+from thinkwell.core.ids import new_id
 from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepContext, StepFinishContext
 from thinkwell.jobs import JobContext
 from thinkwell.session.session import Session
@@ -73,6 +74,14 @@ class Talker(Think):
         yield "begun"
         await effect(note, ctx)
         yield f"did {note}"
+
+    @tool(effect="tx")
+    async def book(self, note: str, ctx: ToolContext) -> str:
+        """Writes a row of its own each time it runs, and counts them."""
+        await self.storage.set(f"row/{new_id()}", note)
+        await self.storage.set("count", await self.storage.get("count", 0) + 1)
+        await effect(note, ctx)
+        return f"did {note}"
 
     async def on_chat_response(self, ctx: ChatResponse) -> None:
         line = {"request": ctx.request_id, "again": ctx.redelivered, "status": ctx.status}

@@ -5,7 +5,7 @@ A question is `label|step;step;…`, a step is `word,word,…`:
     think     a thought, in pieces
     say:N     N more numbered words, in pieces that cut through words
     hold:X    wait while the file X exists in the folder of the test
-    once, idempotent, pure, growing, hasty    call that tool, after the words
+    once, idempotent, pure, growing, hasty, book    call that tool, after the words
     kill, kill_late    call a tool that kills the process, at once or after a preliminary result
     aside     a remark after the calls, which is nobody's loss if it is cut
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TOOLS = ("once", "idempotent", "pure", "growing", "hasty", "kill", "kill_late")
+TOOLS = ("once", "idempotent", "pure", "growing", "hasty", "book", "kill", "kill_late")
 PIECE = 7
 
 

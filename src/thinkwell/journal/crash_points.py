@@ -23,6 +23,8 @@ CRASH_POINTS: dict[str, str] = {
     "c10": "the finish chunk is durable, the message is not stored",
     "c11": "the turn is settled, its last frames are not sent",
     "c12": "settled and told, the response hooks have not run",
+    "c13": "a tx tool's writes are in the transaction of its result, which has not committed",
+    "c14": "a tx tool's writes and its result are committed, nobody has heard of it",
     "c15": "an answer from outside is stored, its continuation is not in line",
     "c16": "a stop is recorded, not yet honoured",
     "a0": "before the transaction that stores a question commits",

@@ -125,9 +125,9 @@ async def settle_call(
     output: Any,
     error: str | None,
     now: float,
-) -> None:
-    """The call has its result. The first one stays."""
-    await tx.execute(
+) -> bool:
+    """The call has its result. False if it has one already, which stays, or was never claimed."""
+    changed = await tx.execute(
         "settle_call",
         {
             "agent": record.agent_id,
@@ -139,6 +139,7 @@ async def settle_call(
             "settled_at": now,
         },
     )
+    return changed > 0
 
 
 async def call_times(reader: Reader, agent_id: str, turns: Sequence[str]) -> dict[str, float]:

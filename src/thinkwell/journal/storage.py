@@ -12,7 +12,7 @@ from typing import Any
 
 from thinkwell.core import json
 from thinkwell.journal.group_commit import GroupCommit
-from thinkwell.journal.joined_writes import as_one_commit, write_soon
+from thinkwell.journal.joined_writes import as_one_commit, pending_values, write_soon
 from thinkwell.journal.turn_log import Owner
 from thinkwell.store.base import Store, Transaction
 
@@ -37,6 +37,10 @@ class Storage:
 
     async def get(self, key: str, default: Any = None) -> Any:
         """The value under a key, as a copy, or `default`."""
+        pending = self._pending()
+        if key in pending:
+            text = pending[key]
+            return default if text is None else json.loads(text)
         row = await self._store.fetch_one("get_stored", {**self._place, "key": key})
         return default if row is None else json.loads(row["value"])
 
@@ -49,6 +53,7 @@ class Storage:
             await tx.execute("set_stored", params)
 
         await write_soon(self._commits, self._owner, write)
+        self._note(key, text)
 
     async def delete(self, key: str) -> None:
         """Forget a key; nothing happens if there is none."""
@@ -58,6 +63,7 @@ class Storage:
             await tx.execute("delete_stored", params)
 
         await write_soon(self._commits, self._owner, write)
+        self._note(key, None)
 
     async def list(
         self, prefix: str = "", *, after: str = "", limit: int = MOST_LISTED
@@ -66,16 +72,41 @@ class Storage:
 
         `after` the last key of a list goes on with the next ones.
         """
-        bounds = {"prefix": prefix, "stop": prefix + _LAST, "after": after, "limit": limit}
-        rows = await self._store.fetch_all("list_stored", {**self._place, **bounds})
-        return {row["key"]: json.loads(row["value"]) for row in rows}
+        pending = {
+            key: text
+            for key, text in self._pending().items()
+            if key.startswith(prefix) and key > after
+        }
+        # Each pending write may hide one row, so that many more are read.
+        bounds = {"prefix": prefix, "stop": prefix + _LAST, "after": after}
+        most = {"limit": limit + len(pending)}
+        rows = await self._store.fetch_all("list_stored", {**self._place, **bounds, **most})
+        found = {row["key"]: row["value"] for row in rows}
+        if pending:
+            known = {**found, **pending}
+            found = {key: text for key in sorted(known) if (text := known[key]) is not None}
+        return {key: json.loads(found[key]) for key in list(found)[:limit]}
 
     def together(self) -> AbstractAsyncContextManager[None]:
         """`async with storage.together():` commits all that is written inside as one, at its end.
 
-        A block that raises writes nothing. Reads inside see what was there before.
+        A block that raises writes nothing. Reads inside see what was there before, except in a `tx`
+        tool, where they see what the call has written so far.
         """
         return as_one_commit(self._commits, self._owner)
+
+    def _pending(self) -> dict[str, str | None]:
+        """What the call of a `tx` tool has written so far, by key."""
+        values = pending_values(self._owner.agent_id)
+        if not values:
+            return {}
+        own = self._place["owner"]
+        return {key: text for (owner, key), text in values.items() if owner == own}
+
+    def _note(self, key: str, text: str | None) -> None:
+        values = pending_values(self._owner.agent_id)
+        if values is not None:
+            values[self._place["owner"], key] = text
 
 
 def _checked(key: str, value: Any) -> str:

@@ -41,9 +41,15 @@ from thinkwell.tools.schema import (
     root_only,
     shallow_validator,
 )
-from thinkwell.tools.tool_checks import check_name, check_options, warn_incomplete, written_as
+from thinkwell.tools.tool_checks import (
+    check_name,
+    check_options,
+    check_tx,
+    warn_incomplete,
+    written_as,
+)
 
-Effect = Literal["pure", "idempotent", "once"]
+Effect = Literal["pure", "idempotent", "once", "tx"]
 Execute: TypeAlias = "Callable[[Any, ToolContext], Any]"
 NeedsApproval: TypeAlias = "bool | Callable[[Any, ToolContext], bool | Awaitable[bool]]"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -332,6 +338,8 @@ def _mark(function: Callable[..., Any], mark: _Mark) -> Callable[..., Any]:
     name = mark.name or function.__name__
     check_name(name)
     check_options(written_as(function, name), mark, has_handler=True)
+    if mark.effect == "tx":
+        check_tx(function, written_as(function, name))
     check_switch(mark.enabled, f"Tool {written_as(function, name)!r}")
     check_parameters(function, name)
     warn_incomplete(function, name, described=bool(mark.description or summary(function)))

@@ -16,7 +16,7 @@ from thinkwell.core.errors import ToolDefinitionError
 from thinkwell.core.spelling import did_you_mean
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
-_EFFECTS: Final = ("pure", "idempotent", "once")
+_EFFECTS: Final = ("pure", "idempotent", "once", "tx")
 
 
 def _is_time(value: Any) -> bool:
@@ -85,6 +85,22 @@ def check_options(name: str, options: Any, *, has_handler: bool) -> None:
         )
     if options.reconcile is not None:
         _check_reconcile(name, options)
+    if options.effect == "tx" and getattr(options, "blocking", False):
+        raise ToolDefinitionError(_no_plain_tx(name))
+
+
+def check_tx(function: Callable[..., Any], name: str) -> None:
+    """Refuse `tx` for a function that cannot await `self.storage`."""
+    waits = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    if not waits:
+        raise ToolDefinitionError(_no_plain_tx(name))
+
+
+def _no_plain_tx(name: str) -> str:
+    return (
+        f"Tool {name!r} has effect='tx' and is no coroutine function. Its effect is what it "
+        f"writes to `self.storage`, which is awaited: write `async def {name.rpartition('.')[2]}`."
+    )
 
 
 _WARNED: Final[dict[str | tuple[str, type[Warning], int], int]] = {}

@@ -133,16 +133,7 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
         await turn.show(chunk)
 
     async def store(tx: Transaction) -> None:
-        if not settled.open:
-            await settle_call(
-                tx,
-                turn.record,
-                call.call_id,
-                outcome=LATE if turn.lost and not call.told else settled.outcome,
-                output=settled.output,
-                error=settled.error_text,
-                now=turn.parts.clock.now(),
-            )
+        await _store_outcome(tx, turn, call, settled)
         if turn.lost:
             return
         with turn.unless_refused(call.call_id):
@@ -156,9 +147,33 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
     await turn.parts.commits.insist(turn.parts.owner, store)
     if turn.lost:
         return
+    if settled.writes is not None:
+        crash_here("c14")
+        settled.writes.committed()
     if call.approved:
         turn.handle.tell(Updated(turn.reply.fold.message))
     await _call_on_message(turn, step, call)
+
+
+async def _store_outcome(
+    tx: Transaction, turn: RunningTurn, call: PendingCall, settled: Settled
+) -> None:
+    """The ledger row, and with it what a `tx` tool has written."""
+    # Such a call of an attempt that was left behind stays unsettled: then it has written nothing.
+    if settled.open or (turn.lost and settled.writes is not None):
+        return
+    first = await settle_call(
+        tx,
+        turn.record,
+        call.call_id,
+        outcome=LATE if turn.lost and not call.told else settled.outcome,
+        output=settled.output,
+        error=settled.error_text,
+        now=turn.parts.clock.now(),
+    )
+    if first and settled.writes is not None:
+        await settled.writes.write(tx)
+        crash_here("c13")
 
 
 async def _call_on_message(turn: RunningTurn, step: Step, call: PendingCall) -> None:

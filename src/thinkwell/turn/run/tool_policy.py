@@ -27,6 +27,7 @@ from thinkwell.hooks.answers import Allow, Block, Fail, Substitute, ToolDecision
 from thinkwell.hooks.contexts import ToolCallContext, ToolOutcome
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.approvals import hash_of_input
+from thinkwell.journal.joined_writes import CallWrites
 from thinkwell.journal.ledger import LedgerRow
 from thinkwell.tools.execute import approval_required, check_input
 from thinkwell.tools.scope import Scope
@@ -44,8 +45,10 @@ from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.tool_context import tool_context
 
-REPEATABLE = ("pure", "idempotent")
-"""Effects that may be had twice."""
+REPEATABLE = ("pure", "idempotent", "tx")
+"""Effects of calls that may run again when they were cut: a `tx` call that has no result has
+written nothing.
+"""
 TOOL_FAILED = "The tool failed."
 POLICY_ERROR = "The call was stopped by an error in a policy check, so the tool did not run."
 
@@ -82,6 +85,8 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the hooks that may hide something have seen it."""
     policy: str | None = None
     """The policy check that raised `error`, if one did."""
+    writes: CallWrites | None = None
+    """What a `tx` tool has written, to be stored with this result."""
 
     @property
     def error_text(self) -> str | None:

@@ -25,6 +25,7 @@ from thinkwell.core.turn_events import ToolEndedLate, ToolLeftBehind
 from thinkwell.core.visits import current_guard
 from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.joined_writes import CallWrites
 from thinkwell.journal.ledger import (
     Claim,
     claim_call,
@@ -105,13 +106,22 @@ async def _run(
         work.preliminary,
         in_thread=turn.parts.in_thread,
     )
+    writes = CallWrites(turn.record.agent_id, tool.name) if tool.effect == "tx" else None
+    if writes is not None:
+        running = writes.collect(running)
     try:
         output = await work.attend(running, tool.timeout)
     except (StoreError, HookFailedError):
         raise
     except ToolLeftBehindError as error:
         outcome = "aborted" if turn.signal.aborted else "errored"
-        return Settled(outcome=outcome, input=ready.input, tool=ready.tool, error=error, open=True)
+        return Settled(
+            outcome=outcome,
+            input=ready.input,
+            tool=ready.tool,
+            error=error,
+            open=writes is None,  # what a `tx` tool writes from now on is refused
+        )
     except AbortTurn as stop:
         if not turn.signal.aborted:
             raise  # the tool itself ends the turn
@@ -130,7 +140,12 @@ async def _run(
     except Exception as error:  # noqa: BLE001 - what a tool raises goes to the model
         outcome = "aborted" if turn.signal.aborted else "errored"
         return Settled(outcome=outcome, input=ready.input, tool=ready.tool, error=error)
-    return Settled(outcome="executed", input=ready.input, tool=ready.tool, output=output)
+    finally:
+        if writes is not None:
+            writes.end()
+    return Settled(
+        outcome="executed", input=ready.input, tool=ready.tool, output=output, writes=writes
+    )
 
 
 class _Work:
@@ -212,7 +227,8 @@ class _Work:
     def _leave(self, task: asyncio.Task[Any]) -> None:
         self._left = True
         parts, call_id = self._turn.parts, self._call.call_id
-        parts.tasks.keep(task, self._ended_late)
+        # The call of a `tx` tool has ended without it: nothing that still comes of it counts.
+        parts.tasks.keep(task, None if self._tool.effect == "tx" else self._ended_late)
         parts.bus.emit(
             ToolLeftBehind,
             **self._turn.event_fields(),
