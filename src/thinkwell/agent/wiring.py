@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from thinkwell.agent.agent import Agent, AgentParts
 from thinkwell.agent.connections import Chat, Connections, OpenConnection
@@ -35,6 +35,8 @@ from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import Seats, features_of
 from thinkwell.hooks.time_limits import limits_of
 from thinkwell.hooks.values import ValueKind, returned
+from thinkwell.journal.blobs import Blob
+from thinkwell.journal.code_version import CodeVersion
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
@@ -46,6 +48,8 @@ from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
+from thinkwell.tools.fingerprint import tools_fingerprint
+from thinkwell.tools.tool import read_tools
 from thinkwell.turn.ask.approval_desk import TurnApprovals
 from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.policy import Crowd
@@ -88,6 +92,8 @@ class Shared:
         self.boot = 0
         """Which life of the process this is; the host knows once its store is open."""
         self.suspects = Suspects()
+        self.app_version: str | None = None
+        """What turn rows say about the app's code."""
         self.new_due_job: NewDue = _nobody
         """Told of every job that waits; the host sets its runner."""
         self.features: Sequence[Feature] = ()
@@ -332,6 +338,26 @@ def _desk_of(agent: Agent, owner: Owner, shared: Shared) -> JobDesk:
     )
 
 
+_codes: WeakKeyDictionary[type, tuple[str | None, str]] = WeakKeyDictionary()
+
+
+def _code_of(cls: type[Think], version: str | None) -> str:
+    """The code of a class, as turn rows name it; made once."""
+    known = _codes.get(cls)
+    if known is not None and known[0] == version:
+        return known[1]
+    fixed = cls.get_system_prompt is Think.get_system_prompt
+    prompt: object = cls.system_prompt if fixed else None  # a property gives one to each agent
+    tools = {mark.name or f.__name__: s.input_schema for f, mark, s in read_tools(cls).values()}
+    code = CodeVersion(
+        app=version,
+        prompt=Blob.of(prompt).hash if isinstance(prompt, str) else None,
+        tools=tools_fingerprint(tools) if tools else None,
+    ).encode()
+    _codes[cls] = version, code
+    return code
+
+
 @cache
 def _built_in(base: type[Agent]) -> frozenset[str]:
     return frozenset(dir(base))
@@ -371,6 +397,7 @@ async def _wire_chat(
             bus=shared.bus,
             clock=shared.clock,
             boot=shared.boot,
+            code=_code_of(type(agent), shared.app_version),
             suspects=shared.suspects,
             audience=chat.live,
             line=turns.line,

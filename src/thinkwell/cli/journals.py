@@ -94,7 +94,8 @@ def _chunks(count: int) -> str:
 def _line(event: JournalEvent) -> str:
     match event:
         case AttemptBegun():
-            return f"attempt {event.attempt}"
+            code = "" if event.code is None else f", under {event.code}"
+            return f"attempt {event.attempt}{code}"
         case ModelAsked():
             return f"step {event.step}: {event.provider}:{event.model} is asked"
         case ModelEnded():

@@ -90,6 +90,7 @@ def show_turn(
     if as_json:
         incident = json.loads(json.dumps(record.incident))
         about = {"input": record.input, "messageId": record.message_id, "incident": incident}
+        about["code"] = None if record.code is None else json.loads(record.code)
         printer.json(
             {
                 **_public(row),

@@ -14,6 +14,7 @@ from rich.text import Text
 from thinkwell.core import json
 from thinkwell.core.clock import SystemClock
 from thinkwell.journal.budget import describe
+from thinkwell.journal.code_version import read_code
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import text_of
@@ -188,6 +189,8 @@ class Printer:
         if record.settled_at is not None:
             facts.add_row("ended", self._when(record.settled_at))
         facts.add_row("attempts", str(record.attempt))
+        if record.code is not None:
+            facts.add_row("accepted by", str(read_code(record.code)))
         if not record.settled:
             for place, count in record.incident.deaths.items():
                 facts.add_row("died", f"{count}× in {describe(place)}")
@@ -195,7 +198,7 @@ class Printer:
         if question:
             facts.add_row("question", _cut(question))
         for call in calls:
-            outcome = call["outcome"] or "no result"
+            outcome = call["outcome"] or ("no result" if not record.settled else "outcome unknown")
             facts.add_row("tool call", f"{call['tool_name']} ({call['call_id']}): {outcome}")
         for place, event in enumerate(events):
             facts.add_row("" if place else "journal", Text(event))

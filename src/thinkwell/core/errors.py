@@ -254,6 +254,42 @@ class UnknownToolError(ToolError):
         self.available = available
 
 
+class ToolChangedError(ToolError):
+    """The code was changed after the model had called the tool, so the call was not run.
+
+    `change` says what is different; None if no tool has that name any more.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        change: str | None = None,
+        *,
+        available: list[str] | None = None,
+        may_have_run: bool = False,
+    ) -> None:
+        ran = (
+            "It may have run once before that, and was not run again."
+            if may_have_run
+            else "This call was not run."
+        )
+        if change is None:
+            offered = ", ".join(sorted(available or [])) or "none"
+            text = (
+                f"The tool {name!r} was removed or renamed after you called it. {ran} Available "
+                f"tools: {offered}."
+            )
+        else:
+            text = (
+                f"The tool {name!r} has changed since you called it: {change}. {ran} Its input "
+                "schema is another one now; call it again with that if it is still needed."
+            )
+        super().__init__(text)
+        self.name = name
+        self.change = change
+        self.available = available
+
+
 class ToolInputError(ToolError):
     """Arguments that are not JSON or do not fit the tool's schema."""
 

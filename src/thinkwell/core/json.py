@@ -36,8 +36,17 @@ def dump_bytes(value: Any) -> bytes:
 
 
 def canonical(value: Any) -> str:
-    """JSON text with sorted keys: equal data gives equal text."""
-    return _canonical.encode(value).decode()
+    """JSON text with sorted keys: equal data gives equal text. -0.0 is 0.0, 1 and 1.0 differ."""
+    text = _canonical.encode(value).decode()
+    return _canonical.encode(_unsigned_zeros(value)).decode() if "-0.0" in text else text
+
+
+def _unsigned_zeros(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unsigned_zeros(each) for key, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_unsigned_zeros(each) for each in cast("list[Any]", value)]
+    return value or 0.0 if isinstance(value, float) else value
 
 
 def loads(text: str | bytes) -> Any:

@@ -96,14 +96,14 @@ class Host:
         limits: Limits | None = None,
         retention: Retention | None = None,
         features: Sequence[Feature] = (),
+        version: str | None = None,
         instance: Instance | None = None,
         sleep: Sleep = asyncio.sleep,  # before it tries something again
         alarm: Sleep = asyncio.sleep,  # until the next job is due
         lasted: Sleep = asyncio.sleep,  # until this life of the process counts as steady
     ) -> None:
         self._classes = _by_name(agents)
-        self._instance = instance
-        self._store = store
+        self._instance, self._store = instance, store
         self.bus = bus or EventBus()
         self.threads = ThreadPool(
             tool_threads, per_owner=tool_threads_per_agent, on_queued=self._report_queued
@@ -117,7 +117,7 @@ class Host:
             self._shared, wake=self._with_due_jobs, limits=limits or Limits(), alarm=alarm
         )
         self._shared.new_due_job = self._jobs.new_due
-        self._shared.features = tuple(features)
+        self._shared.features, self._shared.app_version = tuple(features), version
         self._shared.agents = self._stub
         for cls in self._classes.values():
             check_served(cls, features_of(cls, features))  # not when the first agent wakes

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.journal.code_version import CodeVersion
 from thinkwell.journal.reading import StoredJournal
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.model_messages import ModelMessage
@@ -32,6 +33,8 @@ class AttemptBegun(JournalBody, frozen=True, kw_only=True):
 
     attempt: int
     at: float
+    code: CodeVersion | None = None
+    """What ran it, if that is not the code that accepted the turn."""
 
 
 class StoredPath(JournalBody, frozen=True, kw_only=True):

@@ -69,8 +69,19 @@ async def open_calls(
     return [row for row in found if json.canonical(row.input) == wanted]
 
 
+async def repeated_call(reader: Reader, record: TurnRecord, key: str) -> LedgerRow | None:
+    """The same call in a turn that this one repeats, if it has taken effect there."""
+    for turn in record.repeats:
+        rows = await reader.fetch_all("calls_of_turn", {"agent": record.agent_id, "turn": turn})
+        for row in rows:
+            done = row["status"] == "settled" and row["error"] is None
+            if row["idempotency_key"] == key and done and row["input"] is not None:
+                return _row(row)
+    return None
+
+
 async def open_call(reader: Reader, agent_id: str, call_id: str) -> LedgerRow | None:
-    """The newest call with that id that has no outcome."""
+    """The newest call with that id, or that idempotency key, that has no outcome."""
     row = await reader.fetch_one("open_call", {"agent": agent_id, "call_id": call_id})
     return None if row is None else _row(row)
 

@@ -49,6 +49,8 @@ StopReason: TypeAlias = Literal[
 """Why a turn ended."""
 ROOT = ""
 """As `branch_from`: the input begins the conversation anew, beside what is there."""
+RETRIED = ":retry"
+"""What the id of a turn has at its end that repeats another one; `list_turns` knows it too."""
 UNREADABLE = "What is stored of this turn is damaged, so it could not be answered."
 UNSETTLED: tuple[TurnStatus, ...] = ("accepted", "running")
 
@@ -99,6 +101,8 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for this turn only."""
     client_tools: tuple[dict[str, Any], ...] = ()
     """Tools the client declared and answers; continuations use them too."""
+    root: str | None = None
+    """The turn that a continuation goes on with or a retry repeats: the first one of the chain."""
     idempotency_key: str | None = None
     metadata: dict[str, Any] | None = None
     message_id: str | None = None
@@ -125,11 +129,32 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     started_at: float | None = None
     settled_at: float | None = None
+    code: str | None = None
+    """The code under which it was accepted (`journal/code_version.py`)."""
 
     @property
     def settled(self) -> bool:
         """Whether the turn has ended."""
         return self.status not in UNSETTLED
+
+    @property
+    def root_id(self) -> str:
+        """What the keys of its calls are made of: the same in continuations and retries."""
+        return self.root or self.request_id
+
+    @property
+    def repeats(self) -> list[str]:
+        """The turns that this one is a retry of, the latest first."""
+        ids: list[str] = []
+        earlier = self.request_id if self.root is not None else ""
+        while earlier.endswith(RETRIED):
+            earlier = earlier.removesuffix(RETRIED)
+            ids.append(earlier)
+        return ids
+
+    def unless_accepted_by(self, code: str | None) -> str | None:
+        """The code, if the turn was accepted under another one."""
+        return None if code == self.code else code
 
     def declares(self, tool_name: str) -> bool:
         """Whether the client said that it has a tool of that name."""
@@ -154,6 +179,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             steer=options.get("steer", False),
             read_only=options.get("readOnly", False),
             chosen=_chosen(options.get("chosen")),
+            root=options.get("root"),
             principal=load_principal(row["principal"]),
             body=_load(row["body"]),
             client_tools=tuple(_load(row["client_tools"]) or ()),
@@ -176,6 +202,7 @@ class TurnRecord(msgspec.Struct, frozen=True, kw_only=True):
             created_at=row["created_at"],
             started_at=row["started_at"],
             settled_at=row["settled_at"],
+            code=row["code"],
         )
 
 
@@ -221,6 +248,7 @@ async def insert_turn(tx: Transaction, record: TurnRecord) -> None:
             "incident": json.dumps(record.incident) if record.attempt else None,
             "journal_start": record.journal_start,
             "started_at": record.started_at,
+            "code": record.code,
         },
     )
     class_name, _, _ = record.agent_id.partition("/")
@@ -296,8 +324,13 @@ async def has_work(reader: Reader, agent_id: str) -> bool:
     return await reader.fetch_one("agent_with_work", {"agent": agent_id}) is not None
 
 
-async def mark_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: int) -> TurnRecord:
-    """One more attempt begins in the journal; the row as it has to be then."""
+async def mark_attempt(
+    tx: Transaction, record: TurnRecord, *, now: float, seq: int, code: str | None = None
+) -> TurnRecord:
+    """One more attempt begins in the journal; the row as it has to be then.
+
+    `code` is what runs it; the journal says so if that is not what accepted the turn.
+    """
     attempt = record.attempt + 1
     marker = await tx.fetch_one(
         "mark_journal",
@@ -306,7 +339,7 @@ async def mark_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: 
             "turn": record.request_id,
             "seq": seq,
             "kind": "attempt",
-            "body": attempt_body(attempt, now),
+            "body": attempt_body(attempt, now, record.unless_accepted_by(code)),
         },
     )
     if marker is None:
@@ -321,12 +354,14 @@ async def mark_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: 
     )
 
 
-async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq: int) -> TurnRecord:
+async def start_attempt(
+    tx: Transaction, record: TurnRecord, *, now: float, seq: int, code: str | None = None
+) -> TurnRecord:
     """One more attempt begins: mark the row running, note where its journal starts.
 
     Raises `TurnGoneError` if the turn has ended; the caller's transaction must not commit then.
     """
-    running = await mark_attempt(tx, record, now=now, seq=seq)
+    running = await mark_attempt(tx, record, now=now, seq=seq, code=code)
     changed = await tx.execute(
         "start_attempt",
         {
@@ -345,9 +380,12 @@ async def start_attempt(tx: Transaction, record: TurnRecord, *, now: float, seq:
     return running
 
 
-def attempt_body(attempt: int, now: float) -> str:
+def attempt_body(attempt: int, now: float, code: str | None = None) -> str:
     """The journal's record of an attempt that begins. Stored format (`journal/events.py`)."""
-    return json.dumps({"attempt": attempt, "at": now})
+    body: dict[str, Any] = {"attempt": attempt, "at": now}
+    if code is not None:
+        body["code"] = json.loads(code)
+    return json.dumps(body)
 
 
 async def mark_places(tx: Transaction, record: TurnRecord, places: tuple[str, ...]) -> None:
@@ -444,6 +482,7 @@ def _options(record: TurnRecord) -> str:
         "readOnly": record.read_only,
         "inputDigest": record.input_digest,
         "chosen": record.chosen,
+        "root": record.root,
     }
     # Not by truth: ROOT as `branchFrom` is an empty text.
     chosen = {name: given for name, given in options.items() if given not in (None, False)}

@@ -75,6 +75,8 @@ class App:
         limits: How much one principal or address may take; see `Limits`.
         retention: How long the records of finished work are kept; see `Retention`.
         features: What every agent can beside its own features; see `Feature`.
+        version: What turns say about the code that accepted them. None: `THINKWELL_APP_VERSION`, or
+            the version of the installed package the first agent is from.
     """
 
     _drain_by: float | None = None
@@ -105,12 +107,12 @@ class App:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         retention: Retention = Retention(),  # noqa: B008 - frozen
         features: Sequence[Feature] = (),
+        version: str | None = None,
     ) -> None:
         self.agents = options.agent_classes(agents)
         self.store = options.store_url(store)
         self.durability: Durability = options.durability(durability)
-        self.prefix = prefix.strip("/")
-        self.cors = cors
+        self.prefix, self.cors = prefix.strip("/"), cors
         self.auth = options.function("auth", auth)
         self.on_before_connect = options.function("on_before_connect", on_before_connect)
         self.on_before_request = options.function("on_before_request", on_before_request)
@@ -121,7 +123,7 @@ class App:
         self.drain_timeout = at_least("drain_timeout", drain_timeout, 0)
         self.tool_threads = at_least("tool_threads", tool_threads, 1)
         self.tool_threads_per_agent = at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
-        self.limits = limits
+        self.limits, self.version = limits, options.version(version)
         self.retention = options.retention(retention)
         self._names = options.names_of(self.agents)
         self.events = EventBus(served=self.agent_names)
@@ -165,6 +167,7 @@ class App:
                 limits=self.limits,
                 retention=self.retention,
                 features=self.features,
+                version=self.version or options.installed_version(self.agents),
             )
             await host.start()
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 NumberT = TypeVar("NumberT", int, float)
 
+VERSION_VARIABLE: Final = "THINKWELL_APP_VERSION"
+LONGEST_VERSION: Final = 200
+"""Characters; it is stored with every turn."""
 _FUNCTIONS: Final = {
     "auth": "lambda request, route: user_of(request)",
     "on_before_connect": "lambda request, route: None",
@@ -63,6 +67,31 @@ def retention(value: Retention) -> Retention:
             "`App(retention=Retention(journals=timedelta(days=7)))`."
         )
     return value
+
+
+def version(value: str | None) -> str | None:
+    """The app's version, if somebody says it."""
+    given = cast("object", value)
+    if given is None:
+        return os.environ.get(VERSION_VARIABLE) or None
+    if not isinstance(given, str) or not 0 < len(given) <= LONGEST_VERSION:
+        raise ConfigurationError(
+            f"App(version={given!r:.50}) is no version. Give a text of 1 to {LONGEST_VERSION} "
+            'characters, for example `App(version="1.4.2")`.'
+        )
+    return value
+
+
+def installed_version(agents: Iterable[type]) -> str | None:
+    """The version of the installed package that the first agent is from."""
+    from importlib.metadata import PackageNotFoundError
+    from importlib.metadata import version as version_of
+
+    first = next((cls.__module__.partition(".")[0] for cls in agents), "__main__")
+    try:
+        return None if first == "__main__" else version_of(first)[:LONGEST_VERSION]
+    except (PackageNotFoundError, ValueError):
+        return None  # a file of its own, or a package under another name than its distribution
 
 
 def store_url(url: str) -> str:

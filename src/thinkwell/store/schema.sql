@@ -89,6 +89,7 @@ CREATE TABLE turns (
     settled_at DOUBLE PRECISION,
     principal TEXT,
     incident TEXT,
+    code TEXT,
     UNIQUE (agent, id)
 );
 CREATE UNIQUE INDEX turns_by_key ON turns (agent, idempotency_key)

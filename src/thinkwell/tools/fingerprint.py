@@ -33,6 +33,12 @@ def schema_fingerprint(input_schema: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def tools_fingerprint(schemas: Mapping[str, Mapping[str, Any]]) -> str:
+    """The same for several tools, given as input schemas by name."""
+    prints = {name: schema_fingerprint(schema) for name, schema in schemas.items()}
+    return hashlib.blake2b(json.canonical(prints).encode(), digest_size=16).hexdigest()
+
+
 def bare_schema(schema: Any) -> Any:
     """The schema without its texts, `required` and lists of types in a fixed order."""
     if isinstance(schema, list):

@@ -159,6 +159,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     boot: int
     """Which life of the process this is."""
+    code: str
+    """The code that runs here, as turn rows name it (`journal/code_version.py`)."""
     suspects: Suspects
     audience: Audience
     line: TurnLine

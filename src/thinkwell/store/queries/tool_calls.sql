@@ -28,9 +28,9 @@ WHERE agent = :agent AND tool_name = :tool AND (settled_at IS NULL OR outcome = 
 ORDER BY claimed_at, call_id;
 
 -- name: open_call
--- The call with that id whose outcome is unknown.
+-- The call with that id or key whose outcome is unknown.
 SELECT * FROM tool_calls
-WHERE agent = :agent AND call_id = :call_id AND settled_at IS NULL
+WHERE agent = :agent AND (call_id = :call_id OR idempotency_key = :call_id) AND settled_at IS NULL
 ORDER BY claimed_at DESC LIMIT 1;
 
 -- name: close_call

@@ -4,10 +4,10 @@
 -- Accept a turn.
 INSERT INTO turns (agent, id, trigger, status, generation, continuation, input, options, body,
                    client_tools, idempotency_key, metadata, message_id, message_ids, principal,
-                   created_at, attempt, incident, journal_start, started_at)
+                   created_at, attempt, incident, journal_start, started_at, code)
 VALUES (:agent, :id, :trigger, :status, :generation, :continuation, :input, :options, :body,
         :client_tools, :idempotency_key, :metadata, :message_id, :message_ids, :principal,
-        :created_at, :attempt, :incident, :journal_start, :started_at);
+        :created_at, :attempt, :incident, :journal_start, :started_at, :code);
 
 -- name: turn_by_id
 -- One turn by its request id.

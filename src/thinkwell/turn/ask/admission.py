@@ -69,6 +69,8 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Answer under this message instead of the newest (regenerate)."""
     body: dict[str, Any] | None = None
     chosen: Chosen | None = None
+    root: str | None = None
+    """The turn it repeats, if it does."""
     client_tools: tuple[dict[str, Any], ...] | None = None
     """Tools the client declares; None keeps those of the turn before."""
     continues: str | None = None
@@ -149,7 +151,7 @@ async def _accept(
         continuation=request.continues is not None,
         message_id=request.continues,
         body=request.body,
-        chosen=await _chosen(tx, parts, request),
+        **await _inherited(tx, parts, request),
         client_tools=await _client_tools(tx, parts, request, generation),
         idempotency_key=request.idempotency_key,
         metadata=request.metadata,
@@ -312,12 +314,17 @@ async def _supersede(
     return tuple(messages)
 
 
-async def _chosen(tx: Transaction, parts: Parts, request: TurnRequest) -> Chosen | None:
-    """What `run` was given; whoever goes on with a reply goes on as that was asked for."""
-    if request.chosen is not None or request.continues is None:
-        return request.chosen
+async def _inherited(tx: Transaction, parts: Parts, request: TurnRequest) -> dict[str, Any]:
+    """What it has of the turn whose reply it goes on with: what `run` was given, and the root."""
+    if request.continues is None:
+        return {"chosen": request.chosen, "root": request.root}
     source = await answering_turn(tx, parts.owner.agent_id, request.continues)
-    return None if source is None else source.chosen
+    if source is None:
+        return {"chosen": request.chosen, "root": request.root}
+    return {
+        "chosen": request.chosen or source.chosen,
+        "root": request.root or source.root_id,
+    }
 
 
 async def _client_tools(

@@ -30,7 +30,10 @@ async def open_turn(tx: Transaction, parts: Parts, asked: TurnRecord) -> TurnRec
     """
     # The id of its reply stands on the row from the first: to write it later would move an index.
     message_id = asked.message_id or new_id()
-    record = replace(asked, status="accepted", created_at=parts.clock.now(), message_id=message_id)
+    now = parts.clock.now()
+    record = replace(
+        asked, status="accepted", created_at=now, message_id=message_id, code=parts.code
+    )
     await _write_row(tx, record)
     return record
 
@@ -43,10 +46,10 @@ async def open_and_start(
     Its row says so from the first; whoever asked hears "accepted" all the same.
     """
     now = parts.clock.now()
-    record = replace(asked, status="accepted", created_at=now, message_id=new_id())
+    record = replace(asked, status="accepted", created_at=now, message_id=new_id(), code=parts.code)
     incident = Incident().begun(parts.boot, 0, first=True)
     begun = replace(record, incident=incident, branch_from=record.input[-1]["id"])
-    running = await mark_attempt(tx, begun, now=now, seq=0)
+    running = await mark_attempt(tx, begun, now=now, seq=0, code=parts.code)
     await _write_row(tx, running)
     start = await join_tree(tx, parts, record, record.input)
     return record, replace(start, record=running)
@@ -88,6 +91,7 @@ async def start_continuation(
         continuation=True,
         body=source.body,
         chosen=source.chosen,
+        root=source.root_id or None,
         client_tools=tools,
         metadata=source.metadata,
         principal=source.principal,

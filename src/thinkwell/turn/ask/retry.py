@@ -12,14 +12,11 @@ from msgspec.structs import replace
 
 from thinkwell.core.errors import TurnError
 from thinkwell.core.ids import new_id
-from thinkwell.journal.turns import TurnRecord
+from thinkwell.journal.turns import RETRIED, TurnRecord
 from thinkwell.messages.message import UIMessage
 from thinkwell.turn.ask.admission import TurnRequest
 from thinkwell.turn.ask.run_options import recall_options
 from thinkwell.turn.turns import Turns
-
-RETRIED = ":retry"
-"""What the id of the new turn has at its end; `list_turns` knows it too."""
 
 
 async def retry_turn(turns: Turns, request_id: str) -> str:
@@ -51,6 +48,7 @@ async def _request(turns: Turns, record: TurnRecord) -> TurnRequest:
         request_id=f"{record.request_id}{RETRIED}",
         body=record.body,
         chosen=record.chosen,
+        root=record.root_id,
         client_tools=record.client_tools,
         metadata=record.metadata,
         principal=record.principal,

@@ -92,7 +92,8 @@ async def _go_on(turn: RunningTurn, start: Start) -> None:
 async def _take_start(turn: RunningTurn, start: Start, now: float) -> None:
     """An attempt has begun and is stored: whoever follows the turn hears of it."""
     turn.record = start.record
-    turn.log.note_event("attempt", turn.log.written, attempt_body(start.record.attempt, now))
+    body = attempt_body(start.record.attempt, now, start.record.unless_accepted_by(turn.parts.code))
+    turn.log.note_event("attempt", turn.log.written, body)
     if not start.record.continuation:
         turn.reply.parent = start.record.branch_from
         turn.reply.newest_at_start = start.newest
@@ -122,9 +123,10 @@ async def begin_again(turn: RunningTurn, stall: StalledError) -> None:
         await turn.parts.sleep(stall_pause(turn.record.incident.stalls))
     parts, seq, now = turn.parts, turn.log.written, turn.parts.clock.now()
     turn.record = await parts.commits.insist(
-        parts.owner, lambda tx: start_attempt(tx, turn.record, now=now, seq=seq)
+        parts.owner, lambda tx: start_attempt(tx, turn.record, now=now, seq=seq, code=parts.code)
     )
-    turn.log.note_event("attempt", seq, attempt_body(turn.record.attempt, now))
+    code = turn.record.unless_accepted_by(parts.code)
+    turn.log.note_event("attempt", seq, attempt_body(turn.record.attempt, now, code))
 
 
 def stall_pause(stalls: int) -> float:
@@ -213,7 +215,8 @@ async def _start(
     start = Start(turn.record)
     if not turn.record.continuation:
         start = await join_tree(tx, turn.parts, turn.record, messages)
-    record = await start_attempt(tx, start.record, now=now, seq=turn.log.written)
+    code = turn.parts.code
+    record = await start_attempt(tx, start.record, now=now, seq=turn.log.written, code=code)
     return msgspec.structs.replace(start, record=record)
 
 

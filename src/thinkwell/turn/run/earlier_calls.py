@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
+from thinkwell.core.errors import ToolChangedError
 from thinkwell.core.turn_events import ToolOutcomeUnknown
 from thinkwell.core.user_code import call_user
 from thinkwell.journal.ledger import LATE, LedgerRow, close_call, open_calls
@@ -18,14 +19,20 @@ from thinkwell.tools.tool import Tool
 from thinkwell.turn.run.pending_call import PendingCall
 from thinkwell.turn.run.redaction import check_settled, log_unasked
 from thinkwell.turn.run.running import RunningTurn
-from thinkwell.turn.run.tool_policy import Ready, Settled, unknown_outcome
+from thinkwell.turn.run.tool_policy import Changed, Ready, Settled, unknown_outcome
 
 NOT_DONE = "It did not take effect."
 
 
-async def earlier_outcome(turn: RunningTurn, call: PendingCall, ready: Ready) -> Settled | None:
-    """The result of the same call made before, or the refusal; None if the tool may run."""
-    tool, parts = ready.tool, turn.parts
+async def earlier_outcome(
+    turn: RunningTurn, call: PendingCall, ready: Ready
+) -> Settled | str | None:
+    """The result of the same call made before, or the refusal; else the tool may run.
+
+    Then the key of an earlier call that did not take effect, if there was one: this one stands for
+    it, and whoever knows the key knows that.
+    """
+    tool, parts, key = ready.tool, turn.parts, None
     for row in await open_calls(parts.store, parts.owner.agent_id, tool.name, ready.input):
         here = row.turn == turn.record.request_id
         if here and row.call_id in turn.calls.running:
@@ -41,10 +48,35 @@ async def earlier_outcome(turn: RunningTurn, call: PendingCall, ready: Ready) ->
             case NotDone():
                 if not (here and row.call_id == call.call_id):  # its own claim is taken over
                     await _close(turn, row, output=None, error=NOT_DONE)
+                    key = key or row.idempotency_key
             case _:
                 _tell(turn, call, row)
-                return unknown_outcome(tool, ready.input, earlier=row.call_id != call.call_id)
-    return None
+                return unknown_outcome(
+                    tool.name, ready.input, tool=tool, earlier=row.call_id != call.call_id
+                )
+    return key
+
+
+async def outcome_of_changed(turn: RunningTurn, call: PendingCall, changed: Changed) -> Settled:
+    """The result of a call that does not run because the code has changed.
+
+    If it was cut while it ran, it may have taken effect under the old code. Only what the old tool
+    promised counts then; the new one's `reconcile` may know more, and is a question, no effect.
+    """
+    row, tool, error = call.ledger, changed.tool, changed.error
+    if row is not None and row.effect == "idempotent" and isinstance(error, ToolChangedError):
+        error = ToolChangedError(
+            call.tool_name, error.change, available=error.available, may_have_run=True
+        )
+    if row is not None and row.effect == "once":
+        came = None if tool is None else await _what_came_of(turn, tool, row)
+        if isinstance(came, Done):
+            return Settled(outcome="executed", input=row.input, tool=tool, output=came.output)
+        if not isinstance(came, NotDone):
+            _tell(turn, call, row)
+            return unknown_outcome(call.tool_name, call.input, tool=tool)
+    outcome = "unknown" if tool is None else "invalid"
+    return Settled(outcome=outcome, input=call.input, tool=tool, error=error)
 
 
 async def _what_came_of(turn: RunningTurn, tool: Tool, row: LedgerRow) -> Done | NotDone | None:

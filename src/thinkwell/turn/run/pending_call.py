@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -40,6 +41,10 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     """What the model wrote."""
     ledger: LedgerRow | None = None
     """What an earlier attempt recorded."""
+    shown: Mapping[str, Any] | None = None
+    """The tool's input schema as the model was shown it, of a call that was read back: the code may
+    have changed since. None if that is not known.
+    """
     settled: bool = False
     """An earlier attempt has told its result already."""
     approved: bool = False
@@ -73,6 +78,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
         part: Part,
         ledger: LedgerRow | None = None,
         *,
+        shown: Mapping[str, Any] | None = None,
         approved: bool = False,
         receipt: Approval | None = None,
     ) -> PendingCall:
@@ -87,6 +93,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
             provider_metadata=part.get("callProviderMetadata"),
             problem=ToolError(problem) if cut or by_provider else None,
             ledger=ledger,
+            shown=None if cut or by_provider else shown,
             settled=has_result(part) or part["state"] == "approval-requested",
             approved=approved,
             receipt=receipt,

@@ -30,6 +30,7 @@ from thinkwell.turn.run.pending_call import PendingCall
 from thinkwell.turn.run.reply import StepReply, get_reply
 from thinkwell.turn.run.resume import CUT, close_open_parts, open_tool_calls
 from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.shown_tools import shown_in_step
 from thinkwell.turn.run.spans import UNTRACED, step_span
 from thinkwell.turn.run.step import Conversation, Prompt, Step, prepare_step, step_tools
 from thinkwell.turn.run.step_result import (
@@ -213,7 +214,13 @@ async def _finish_interrupted_step(
     await close_open_text(turn)
     turn.past.step_open = False
     ledger = turn.past.ledger
-    calls = [PendingCall.from_part(part, ledger.get(part["toolCallId"])) for part in parts]
+    shown = await shown_in_step(turn) if parts else {}
+    calls = [
+        PendingCall.from_part(
+            part, ledger.get(part["toolCallId"]), shown=shown.get(tool_name(part))
+        )
+        for part in parts
+    ]
     step = Step(
         number=turn.step_number,
         model=prompt.model,

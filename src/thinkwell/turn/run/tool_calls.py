@@ -30,6 +30,7 @@ from thinkwell.store.base import Transaction
 from thinkwell.turn.run.approval import named_by, store_question
 from thinkwell.turn.run.assemble import read_history
 from thinkwell.turn.run.call_chunks import input_error
+from thinkwell.turn.run.earlier_calls import outcome_of_changed
 from thinkwell.turn.run.journal_events import note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
 from thinkwell.turn.run.places import at
@@ -42,6 +43,7 @@ from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.spans import UNTRACED, tool_span
 from thinkwell.turn.run.step import Prompt, Step, step_tools
 from thinkwell.turn.run.tool_policy import (
+    Changed,
     Ready,
     Settled,
     Waiting,
@@ -95,7 +97,9 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
         await turn.emit(prepared.question.chunk())
         return
     ran = isinstance(prepared, Ready)
-    if isinstance(prepared, Ready):
+    if isinstance(prepared, Changed):
+        prepared = await outcome_of_changed(turn, call, prepared)
+    elif isinstance(prepared, Ready):
         prepared = kept_inside(turn, await execute(turn, step, call, prepared))
     took = (turn.parts.clock.monotonic() - began) * 1000
     settled = await check_settled(turn, call, prepared)

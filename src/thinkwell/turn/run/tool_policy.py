@@ -1,21 +1,23 @@
 """May a call run? Problems, earlier results, approval, then `before_tool_call` (spec/02 §5.8,
 §9.10).
 
-The verdict is a tagged value: `Ready`, `Settled` with a result that needs no run, or `Waiting` for
-a person or a client. Nothing has run and nothing is claimed when it is given.
+The verdict is a tagged value: `Ready`, `Settled` with a result that needs no run, `Waiting` for a
+person or a client, or `Changed` if the code has changed since the model made the call. Nothing has
+run and nothing is claimed when it is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeAlias, assert_never, cast
+from typing import Any, Literal, TypeAlias, assert_never, cast
 
 import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import (
     DisabledToolError,
+    ToolChangedError,
     ToolError,
     ToolInputError,
     ToolOutcomeUnknownError,
@@ -29,6 +31,7 @@ from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.approvals import hash_of_input
 from thinkwell.journal.joined_writes import CallWrites
 from thinkwell.journal.ledger import LedgerRow
+from thinkwell.tools.changed_schema import what_changed
 from thinkwell.tools.execute import approval_required, check_input
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import Tool
@@ -96,23 +99,36 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
         return self.text or json.error_text(self.error)
 
 
-Prepared: TypeAlias = Ready | Settled | Waiting
+class Changed(msgspec.Struct, frozen=True):
+    """The call was made for another tool than the one there is now, so it does not run."""
+
+    error: ToolError
+    """Says what is different."""
+    tool: Tool | None = None
+    """What its tool has become; None if there is none of that name."""
+
+
+Prepared: TypeAlias = Ready | Settled | Waiting | Changed
 
 
 async def prepare(turn: RunningTurn, step: Step, call: PendingCall) -> Prepared:
     """Decide about one call."""
     tool, _ = find_tool(turn, step, call.tool_name)
+    if call.ledger is not None and call.ledger.settled:
+        return from_ledger(tool, call.ledger)
+    if call.shown is not None or call.receipt is not None:
+        changed = _changed(turn, step, call, tool)
+        if changed is not None:
+            return changed
     if call.problem is not None or tool is None:
         problem = call.problem or UnknownToolError(call.tool_name, list(step.tools))
         outcome = "unknown" if isinstance(problem, UnknownToolError) else "invalid"
         raw = call.raw_input or call.input
         return Settled(outcome=outcome, input=raw, tool=tool, error=problem)
-    if call.ledger is not None:
-        recorded = _from_ledger(tool, call, call.ledger)
-        if recorded is not None:
-            return recorded
+    if call.ledger is not None and after_cut(call.ledger.effect, tool) == "unknown":
+        return unknown_outcome(tool.name, call.input, tool=tool)
     if (outdated := check_receipt(tool, call)) is not None:
-        return Settled(outcome="invalid", input=call.input, tool=tool, error=outdated)
+        return Changed(outdated, tool)
     try:
         parsed = check_input(tool, call.input)
     except ToolInputError as error:
@@ -154,30 +170,46 @@ def is_dynamic_here(turn: RunningTurn, step: Step, name: str) -> bool:
     return is_dynamic(turn.parts, turn.record, name, tool, unknown=tool is None)
 
 
-def _from_ledger(tool: Tool, call: PendingCall, row: LedgerRow) -> Settled | None:
-    """What an earlier attempt left (spec/04 §15.1). None means: run it (again)."""
-    if row.settled:
-        error = None if row.error is None else ToolError(row.error)
-        outcome = cast("ToolOutcome", row.outcome or "executed")
-        if row.outcome == "late":  # it ended after it was left behind, before a crash
-            outcome = "executed" if error is None else "errored"
-        # The ledger holds what the hooks left of it; they have seen it once.
-        return Settled(
-            outcome=outcome,
-            input=row.input,
-            tool=tool,
-            output=row.output,
-            error=error,
-            checked=True,
-        )
-    if tool.effect in REPEATABLE or tool.reconcile is not None:
-        return None  # it is asked before the tool runs
-    return unknown_outcome(tool, call.input)
+def from_ledger(tool: Tool | None, row: LedgerRow) -> Settled:
+    """The result that a call has: it never runs again, whatever has become of its tool."""
+    error = None if row.error is None else ToolError(row.error)
+    outcome = cast("ToolOutcome", row.outcome or "executed")
+    if row.outcome == "late":  # it ended after it was left behind, before a crash
+        outcome = "executed" if error is None else "errored"
+    # The ledger holds what the hooks left of it; they have seen it once.
+    return Settled(
+        outcome=outcome, input=row.input, tool=tool, output=row.output, error=error, checked=True
+    )
 
 
-def unknown_outcome(tool: Tool, call_input: dict[str, Any], *, earlier: bool = False) -> Settled:
+def after_cut(claimed: str, tool: Tool) -> Literal["run", "ask", "unknown"]:
+    """What becomes of a call that was cut while it ran (spec/04 §15.1).
+
+    What it may have done is what its effect said when it was `claimed`; whether that may be had
+    twice is up to the tool as it is now. The code may have changed in between.
+    """
+    if claimed in ("pure", "tx"):
+        return "run"  # nothing has happened
+    if claimed == "idempotent" and tool.effect in ("pure", "idempotent"):
+        return "run"
+    return "unknown" if tool.reconcile is None else "ask"
+
+
+def _changed(turn: RunningTurn, step: Step, call: PendingCall, tool: Tool | None) -> Changed | None:
+    """Whether the call was made for a tool that is gone, or reads the input differently now."""
+    if tool is None:
+        return Changed(ToolChangedError(call.tool_name, available=list(step.tools)))
+    if call.shown is None or (turn.record.declares(call.tool_name) and tool.is_client):
+        return None  # a client's own tool: the turn still has the schema it came with
+    change = what_changed(call.shown, tool.input_schema, call.input)
+    return None if change is None else Changed(ToolChangedError(tool.name, change), tool)
+
+
+def unknown_outcome(
+    name: str, call_input: dict[str, Any], *, tool: Tool | None, earlier: bool = False
+) -> Settled:
     """The tool was cut off while it ran, now or in an `earlier` call, and may not be repeated."""
-    error = ToolOutcomeUnknownError(tool.name, earlier=earlier)
+    error = ToolOutcomeUnknownError(name, earlier=earlier)
     return Settled(outcome="errored", input=call_input, tool=tool, error=error, open=True)
 
 

@@ -11,6 +11,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from thinkwell.core import json
 from thinkwell.core.errors import (
     AbortTurn,
@@ -30,6 +32,7 @@ from thinkwell.journal.ledger import (
     Claim,
     claim_call,
     idempotency_key,
+    repeated_call,
     settle_call,
 )
 from thinkwell.messages.chunks import tool_output
@@ -52,7 +55,7 @@ from thinkwell.turn.run.redaction import (
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.tool_context import tool_context
-from thinkwell.turn.run.tool_policy import REPEATABLE, Ready, Settled
+from thinkwell.turn.run.tool_policy import REPEATABLE, Ready, Settled, from_ledger
 
 
 async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready) -> Settled:
@@ -61,16 +64,23 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
     if turn.signal.aborted:
         error = ToolError(f"Stopped before it ran: {turn.signal.reason}")
         return Settled(outcome="aborted", input=ready.input, tool=ready.tool, error=error)
+    key: str | None = None
     if tool.effect not in REPEATABLE:
         known = await earlier_outcome(turn, call, ready)
-        if known is not None:
+        if isinstance(known, Settled):
             return known
+        key = known
+    key = key or _key(turn, call, ready)
+    if turn.record.root is not None:
+        repeated = await repeated_call(parts.store, turn.record, key)
+        if repeated is not None:
+            return from_ledger(tool, repeated)
     claim = Claim(
         call_id=call.call_id,
         tool_name=tool.name,
         input=ready.input,
         effect=tool.effect,
-        idempotency_key=_key(turn, call, ready),
+        idempotency_key=key,
         step=step.number,
     )
     turn.calls.running.add(call.call_id)
@@ -97,6 +107,29 @@ async def _claim(tx: Transaction, turn: RunningTurn, claim: Claim) -> None:
 async def _run(
     turn: RunningTurn, step: Step, call: PendingCall, ready: Ready, *, key: str
 ) -> Settled:
+    """Run the tool; the writes of a `tx` tool come along with its result, if it has one."""
+    if ready.tool.effect != "tx":
+        return await _attend(turn, step, call, ready, key=key)
+    writes = CallWrites(turn.record.agent_id, ready.tool.name)
+    try:
+        settled = await _attend(turn, step, call, ready, key=key, writes=writes)
+    finally:
+        writes.end()
+    if settled.outcome == "executed":
+        return msgspec.structs.replace(settled, writes=writes)
+    # Nothing that it still writes is stored, so there is no doubt about it.
+    return msgspec.structs.replace(settled, open=False)
+
+
+async def _attend(
+    turn: RunningTurn,
+    step: Step,
+    call: PendingCall,
+    ready: Ready,
+    *,
+    key: str,
+    writes: CallWrites | None = None,
+) -> Settled:
     work = _Work(turn, call, ready)
     tool = replace(_limited(turn, ready.tool), execute=work.handler)
     running = run_tool(
@@ -106,7 +139,6 @@ async def _run(
         work.preliminary,
         in_thread=turn.parts.in_thread,
     )
-    writes = CallWrites(turn.record.agent_id, tool.name) if tool.effect == "tx" else None
     if writes is not None:
         running = writes.collect(running)
     try:
@@ -115,13 +147,7 @@ async def _run(
         raise
     except ToolLeftBehindError as error:
         outcome = "aborted" if turn.signal.aborted else "errored"
-        return Settled(
-            outcome=outcome,
-            input=ready.input,
-            tool=ready.tool,
-            error=error,
-            open=writes is None,  # what a `tx` tool writes from now on is refused
-        )
+        return Settled(outcome=outcome, input=ready.input, tool=ready.tool, error=error, open=True)
     except AbortTurn as stop:
         if not turn.signal.aborted:
             raise  # the tool itself ends the turn
@@ -140,12 +166,7 @@ async def _run(
     except Exception as error:  # noqa: BLE001 - what a tool raises goes to the model
         outcome = "aborted" if turn.signal.aborted else "errored"
         return Settled(outcome=outcome, input=ready.input, tool=ready.tool, error=error)
-    finally:
-        if writes is not None:
-            writes.end()
-    return Settled(
-        outcome="executed", input=ready.input, tool=ready.tool, output=output, writes=writes
-    )
+    return Settled(outcome="executed", input=ready.input, tool=ready.tool, output=output)
 
 
 class _Work:
@@ -292,10 +313,10 @@ def _key(turn: RunningTurn, call: PendingCall, ready: Ready) -> str:
     """The same call of the same turn always gets the same key; equal calls count up."""
     if call.ledger is not None:
         return call.ledger.idempotency_key
-    occurrence = 1
+    occurrence, wanted = 1, json.canonical(call.input)
     for part in tool_parts(turn.reply.fold.message):
         if part["toolCallId"] == call.call_id:
             break
-        if tool_name(part) == call.tool_name and part.get("input") == call.input:
+        if tool_name(part) == call.tool_name and json.canonical(part.get("input")) == wanted:
             occurrence += 1
-    return idempotency_key(turn.record.request_id, call.tool_name, ready.input, occurrence)
+    return idempotency_key(turn.record.root_id, call.tool_name, ready.input, occurrence)

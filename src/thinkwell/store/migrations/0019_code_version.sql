@@ -1,0 +1,2 @@
+-- Under which code a turn was accepted.
+ALTER TABLE turns ADD COLUMN code TEXT;
