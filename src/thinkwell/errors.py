@@ -1,4 +1,7 @@
-"""Every error that is raised on purpose. The tree is at the top of `core/errors.py`."""
+"""Every error that is raised on purpose, and what kind of error a model call ended with.
+
+The tree is at the top of `core/errors.py`.
+"""
 
 from thinkwell.core.errors import (
     AbortedError,
@@ -53,6 +56,11 @@ from thinkwell.core.errors import (
     UnknownToolError,
     UserCodeError,
 )
+from thinkwell.models.error_classes import (
+    ErrorClass,
+    default_context_overflow_classifier,
+    default_error_classifier,
+)
 
 __all__ = [
     "AbortTurn",
@@ -66,6 +74,7 @@ __all__ = [
     "CorruptTreeError",
     "DisabledToolError",
     "EmptyPromptError",
+    "ErrorClass",
     "FailTurn",
     "FeatureError",
     "HostClosedError",
@@ -106,4 +115,6 @@ __all__ = [
     "TurnNotFoundError",
     "UnknownToolError",
     "UserCodeError",
+    "default_context_overflow_classifier",
+    "default_error_classifier",
 ]

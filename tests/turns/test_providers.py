@@ -45,7 +45,7 @@ async def asking(*replies: AnyReply) -> AsyncIterator[tuple[Stage[Any], MockProv
         model = OpenAIChatModel("m", base_url=provider.base_url, api_key="k")
         untyped(stage).model = model
         turns = untyped(stage)._turns
-        turns.wire(msgspec.structs.replace(turns.parts, sleep=sleep))
+        turns.wire(msgspec.structs.replace(turns.parts, sleep=sleep, random=lambda: 0.0))
         try:
             yield stage, provider, waited
         finally:

@@ -23,7 +23,7 @@ class Plain(Think):
     pass
 
 
-def without_waiting(stage: Stage[Any]) -> list[float]:
+def without_waiting(stage: Stage[Any], random: float = 1.0) -> list[float]:
     """Let retries wait for nothing; gives the seconds they would have waited."""
     waited: list[float] = []
 
@@ -31,17 +31,39 @@ def without_waiting(stage: Stage[Any]) -> list[float]:
         waited.append(seconds)
 
     turns = untyped(stage)._turns  # the one place where time can be replaced
-    turns.wire(msgspec.structs.replace(turns.parts, sleep=sleep))
+    parts = msgspec.structs.replace(turns.parts, sleep=sleep, random=lambda: random)
+    turns.wire(parts)
     return waited
 
 
 class TestRetries:
-    async def test_8_1_two_retries_by_default_each_after_a_longer_wait(self):
+    async def test_8_1_two_retries_by_default_with_full_jitter_under_a_growing_limit(self):
         async with running(Plain, [error(BUSY)], [error(BUSY)], "at last") as stage:
-            waited = without_waiting(stage)
+            waited = without_waiting(stage, random=0.5)
             result = await stage.agent.run("hi")
             assert (result.text, waited) == ("at last", [0.5, 1.0])
             assert result.steps == 1
+
+    async def test_a_quota_that_is_used_up_is_not_tried_again(self):
+        spent = ModelError("no", status=429, code="insufficient_quota", retryable=True)
+        async with running(Plain, [error(spent)]) as stage:
+            assert (await stage.agent.run("hi")).status == "error"
+            assert len(stage.model.requests) == 1
+
+    async def test_whom_the_provider_told_when_to_come_back_comes_a_little_later(self):
+        busy = ModelError("busy", retryable=True, retry_after=7.0)
+        async with running(Plain, [error(busy)], "ok") as stage:
+            waited = without_waiting(stage, random=0.5)
+            assert (await stage.agent.run("hi")).text == "ok"
+            assert waited == [7.5]
+
+    async def test_on_chat_error_is_told_the_kind_of_error_without_any_hook_for_it(self):
+        told: list[Any] = []
+        long = ModelError("prompt is too long: 5 tokens > 4 maximum", status=400)
+        async with running(Plain, [error(long)]) as stage:
+            stage.agent.add_hook("on_chat_error", lambda ctx: told.append(ctx.classification))
+            await stage.agent.run("hi")
+            assert told == ["context_overflow"]
 
     @pytest.mark.parametrize(("retries", "calls"), [(0, 1), (1, 2), (3, 4)])
     async def test_8_1_max_retries_of_the_turn_bounds_the_calls(self, retries: int, calls: int):

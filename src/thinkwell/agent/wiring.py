@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
+from random import random
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -408,6 +409,7 @@ async def _wire_chat(
             limits=limits,
             in_thread=partial(shared.threads.run, owner.agent_id),
             sleep=shared.sleep,
+            random=random,
             resolve_model=shared.models.resolve,
             load_model=shared.models.load,
         )

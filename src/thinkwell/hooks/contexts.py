@@ -19,6 +19,7 @@ from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
 from thinkwell.models.base import FinishReason, Model, ModelRequest, ToolChoice
+from thinkwell.models.error_classes import ErrorClass
 from thinkwell.tools.context import ToolContext
 from thinkwell.tools.scope import Scope
 from thinkwell.tools.tool import FunctionCall, Tool
@@ -43,9 +44,7 @@ Stage: TypeAlias = Literal[
     "output",
     "recovery",
 ]
-Classification: TypeAlias = Literal[
-    "context_overflow", "rate_limit", "transient", "fatal", "unknown"
-]
+Classification: TypeAlias = ErrorClass
 ToolOutcome: TypeAlias = Literal[
     "executed",
     "blocked",

@@ -6,7 +6,7 @@ Unknown fields and wrong types raise a `WrongAnswerError` that names the hook an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
@@ -35,7 +35,7 @@ from thinkwell.models.base import ModelRequest
 Config = TypeVar("Config", TurnConfig, StepConfig)
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
-CLASSIFICATIONS = ("context_overflow", "rate_limit", "transient", "fatal", "unknown")
+CLASSIFICATIONS = frozenset(get_args(Classification))
 _DECISIONS = {"allow": Allow, "block": Block, "substitute": Substitute, "fail": Fail}
 _MERGED_BY_KEY = ("tools", "headers")
 _JOINED = ("stop_when", "transforms")

@@ -176,6 +176,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     in_thread: Callable[..., Awaitable[Any]]
     """Runs a sync tool beside the event loop."""
     sleep: Callable[[float], Awaitable[object]]
+    random: Callable[[], float]
+    """From 0 to 1, for waits that must differ."""
     """How a retry waits."""
     resolve_model: Callable[[Any], Model]
     load_model: Callable[[Any], Awaitable[Model]]

@@ -9,6 +9,7 @@ import logging
 from thinkwell.core.errors import ConfigurationError, EmptyPromptError
 from thinkwell.core.user_code import code_fields, is_wrong_answer, raised_in
 from thinkwell.hooks.contexts import ChatErrorContext, Classification, Stage
+from thinkwell.models.error_classes import default_error_classifier
 from thinkwell.turn.end.ending import Failed
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import has_content
@@ -37,6 +38,11 @@ async def classify(turn: RunningTurn, stage: Stage, error: Exception) -> Classif
         return None
     context = error_context(turn, stage, error, None)
     return await turn.parts.hooks.classify_chat_error(error, context)
+
+
+def usual_class(stage: Stage, error: Exception) -> Classification | None:
+    """What an error of a model call is if no hook says so; of other errors nothing is known."""
+    return default_error_classifier(error) if stage == "stream" else None
 
 
 def log_failed(turn: RunningTurn, ending: Failed) -> None:

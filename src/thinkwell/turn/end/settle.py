@@ -32,7 +32,7 @@ from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.opening import start_continuation
-from thinkwell.turn.end.classify import classify, error_context, log_failed
+from thinkwell.turn.end.classify import classify, error_context, log_failed, usual_class
 from thinkwell.turn.end.end_turn import SAFE_ERROR, announce_end, end_turn
 from thinkwell.turn.end.ending import (
     SET_ASIDE,
@@ -147,12 +147,13 @@ async def _ask_hooks(
     """What the hooks say of a failure, with what was answered durable and to be read."""
     parts, registry = turn.parts, turn.parts.hooks.registry
     if not registry.hooks("classify_chat_error") and not registry.hooks("on_chat_error"):
-        return None, ending.error
+        return usual_class(ending.stage, ending.error), ending.error
     if parts.commits.health.problem is None:  # else the hooks are what tells somebody about it
         await parts.commits.flush()
     reply = _kept(turn)
     with parts.session.showing(reply if has_content(reply) else None):
         classification = await classify(turn, ending.stage, ending.error)
+        classification = classification or usual_class(ending.stage, ending.error)
         context = error_context(turn, ending.stage, ending.error, classification)
         return classification, await parts.hooks.on_chat_error(ending.error, context)
 

@@ -16,6 +16,7 @@ from thinkwell.hooks.contexts import ModelResponse, ResponseCall, ResponseContex
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.plain_parts import EVERYWHERE
 from thinkwell.models.base import Finish, ToolCall
+from thinkwell.models.error_classes import default_error_classifier
 from thinkwell.turn.end.classify import classify
 from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
 from thinkwell.turn.run.call_chunks import emit_call, provider_chunks
@@ -29,8 +30,8 @@ from thinkwell.turn.run.step_result import step_messages
 
 KEPT = frozenset(EVERYWHERE)
 """Parts of a step that hooks do not see and a changed response leaves alone."""
-RETRY_DELAY = 0.5
-"""Seconds before the first retry; doubled each time."""
+RETRY_DELAY = 1.0
+"""Seconds that the first retry waits at most; doubled each time."""
 LONGEST_DELAY = 60.0
 """A provider that wants more seconds than this between two tries fails the turn with its text."""
 
@@ -72,14 +73,19 @@ async def _ask_retrying(turn: RunningTurn, step: Step) -> StepReply:
                 raise
             tries += 1
             with interruptible(turn.signal):
-                await turn.parts.sleep(retry_delay(tries, failure.error))
+                await turn.parts.sleep(retry_delay(tries, failure.error, turn.parts.random()))
             turn.signal.throw_if_aborted()
 
 
-def retry_delay(tries: int, error: Exception) -> float:
-    """Seconds before a call is tried again: longer each time, and not before the provider said."""
+def retry_delay(tries: int, error: Exception, random: float) -> float:
+    """Seconds before a call is tried again: full jitter under a limit that doubles each time.
+
+    What failed together must not come back together. A provider that says when to come back is
+    asked no earlier, and a little later: everybody it refused was told the same time.
+    """
+    jitter = random * RETRY_DELAY * 2 ** (tries - 1)
     asked = error.retry_after if isinstance(error, ModelError) else None
-    return max(RETRY_DELAY * 2 ** (tries - 1), asked or 0.0)
+    return jitter if asked is None else asked + jitter
 
 
 def _cut_off(failure: StageError) -> StalledError | None:
@@ -96,13 +102,13 @@ def _said(turn: RunningTurn) -> tuple[int, int]:
 
 
 async def _worth_a_retry(turn: RunningTurn, failure: StageError) -> bool:
-    """`transient` and `rate_limit` are; without a word of the hooks, what the adapter says is."""
-    if failure.stage != "stream" or retry_delay(1, failure.error) > LONGEST_DELAY:
+    """`transient` and `rate_limit` are, whether hooks say so or the provider's own words."""
+    if failure.stage != "stream" or retry_delay(1, failure.error, 0.0) > LONGEST_DELAY:
         return False
     classification = await classify(turn, failure.stage, failure.error)
-    if classification is not None:
-        return classification in ("transient", "rate_limit")
-    return isinstance(failure.error, ModelError) and failure.error.retryable
+    if classification is None and isinstance(failure.error, ModelError):
+        classification = default_error_classifier(failure.error)
+    return classification in ("transient", "rate_limit")
 
 
 def _reply(reply: ModelReply) -> StepReply:
