@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from thinkwell.core.retention import Retention
     from thinkwell.core.signal import AbortController, AbortSignal
     from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
+    from thinkwell.hooks.recovery import ChatRecovery
     from thinkwell.hooks.registry import hook
     from thinkwell.hooks.rpc import RpcStream, rpc
     from thinkwell.host.inline import InlineAgent, create_agent
@@ -45,6 +46,7 @@ _HOMES = {
     "Allow": "hooks.answers",
     "App": "server.app",
     "Block": "hooks.answers",
+    "ChatRecovery": "hooks.recovery",
     "Connection": "agent.connection",
     "Fail": "hooks.answers",
     "FailTurn": "core.errors",
@@ -89,6 +91,7 @@ __all__ = [
     "Allow",
     "App",
     "Block",
+    "ChatRecovery",
     "Connection",
     "Fail",
     "FailTurn",

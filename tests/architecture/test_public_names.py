@@ -22,13 +22,17 @@ MOST_NAMES_OF_THINK = 70
 REFERENCES = {
     # Cloudflare's Think and its README
     "chat": "chat",
+    "chatRecovery": "chat_recovery",
     "chatStreamStallTimeoutMs": "chat_stream_stall_timeout",
     "continueLastTurn": "continue_last_turn",
     "hasPendingInteraction": "has_pending_interaction",
     "hydrationByteBudget": "hydration_byte_budget",
+    "onChatRecovery": "on_chat_recovery",
+    "repairInterruptedToolPart": "repair_interrupted_tool_part",
     "resetTurnState": "reset_turn_state",
     "runTurn": "run_turn",
     "saveMessages": "save_messages",
+    "stash": "stash",
     "submitMessages": "submit_messages",
     "waitUntilStable": "wait_until_stable",
     # AG2B

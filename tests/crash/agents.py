@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.crash.model import PlannedModel, write_line
-from thinkwell import Agent, App, HttpRequest, Think, ToolContext, tool
+from thinkwell import Agent, App, ChatRecovery, HttpRequest, Think, ToolContext, tool
 from thinkwell.core.ids import new_id
 from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepContext, StepFinishContext
 from thinkwell.jobs import JobContext
@@ -141,7 +141,7 @@ class Doomed(Talker):
 class Fragile(Talker):
     """Gives up soon."""
 
-    max_recovery_attempts = 2
+    chat_recovery = ChatRecovery(max_attempts=2)
 
 
 class Brief(Talker):

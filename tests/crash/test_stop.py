@@ -12,7 +12,7 @@ from tests.crash.evidence import settled, stored_messages, turn_of
 from tests.crash.model import PlannedModel
 from tests.crash.process import Server, World, until
 from tests.crash.scenario import AGENT, QUESTIONS, ask_all, check_all
-from thinkwell import Think
+from thinkwell import ChatRecovery, Think
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.store.sqlite import SqliteStore
@@ -98,7 +98,7 @@ async def test_planned_stops_never_use_up_the_attempts_of_a_turn(world: World):
 
     class Slow(Think):
         model = PlannedModel(world.folder)
-        max_recovery_attempts = 1
+        chat_recovery = ChatRecovery(max_attempts=1)
 
     for stops in range(1, 11):
         async with one_host(world, Slow) as agent:

@@ -25,6 +25,7 @@ from thinkwell.core.events import Event
 from thinkwell.features.turn_details import TurnDetails
 from thinkwell.hooks import contexts
 from thinkwell.hooks.answers import StepConfig, TurnConfig
+from thinkwell.hooks.recovery import ChatRecovery
 from thinkwell.hooks.registry import ALIASES, EVENTS
 from thinkwell.hooks.seats import features_of
 from thinkwell.server.app import App
@@ -126,10 +127,14 @@ class TestHooks:
         assert f"(hooks/{event}.md)" in read("coming-from.md")
 
 
+CONFIGS = [
+    *(("turn-config", TurnConfig), ("step-config", StepConfig)),
+    ("chat-recovery", ChatRecovery),
+]
+
+
 class TestConfigs:
-    @pytest.mark.parametrize(
-        ("page", "config"), [("turn-config", TurnConfig), ("step-config", StepConfig)]
-    )
+    @pytest.mark.parametrize(("page", "config"), CONFIGS)
     def test_every_field_has_a_row_with_its_type(self, page: str, config: Any):
         expected = types_of(config, config.__struct_fields__)
         assert rows(read(f"config/{page}.md")) == expected
@@ -164,7 +169,11 @@ def settings() -> dict[str, Any]:
     }
 
 
-IN_WORDS = {"system_prompt": "a general one", "features": "the built-in ones"}
+IN_WORDS = {
+    "chat_recovery": "`ChatRecovery()`",
+    "system_prompt": "a general one",
+    "features": "the built-in ones",
+}
 """Defaults that a row describes."""
 
 

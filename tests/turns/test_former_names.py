@@ -17,6 +17,7 @@ from thinkwell.testing import ScriptedModel
     ("name", "value", "now"),
     [
         ("cancel_grace", 5.0, 'time_limits = {"grace": 5}'),
+        ("max_recovery_attempts", 3, "chat_recovery = ChatRecovery(max_attempts=3)"),
         ("suggestions", {"A": "b"}, "from thinkwell.features import Suggestions"),
     ],
 )

@@ -98,7 +98,7 @@ class TestWhoeverIsConnected:
             await client.until_end()
             await told(stage)
             seen = stage.agent.seen
-            not_here = {"on_chat_abort", "on_chat_error", "classify_chat_error"}
+            not_here = {"on_chat_abort", "on_chat_error", "on_chat_recovery", "classify_chat_error"}
             assert {*OF_A_TURN, "authorize_turn", "tool"} - seen.keys() == not_here
             assert {
                 event for event, who in seen.items() if set(map(id_of, who)) != {"ann"}

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from tests.turns.support import Stage, running, untyped
-from thinkwell import Think
+from thinkwell import ChatRecovery, Think
 from thinkwell.messages.message import text_of
 from thinkwell.models.openai_chat import OpenAIChatModel
 from thinkwell.models.retry_after import read_retry_after
@@ -30,7 +30,7 @@ HANGS = RawReply(chunks=SAID, hold="end")
 
 class Plain(Think):
     time_limits = {"chunk": 0.05}
-    max_recovery_attempts = 3
+    chat_recovery = ChatRecovery(max_attempts=3)
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.turns.support import Client, Stage, running
 from tests.turns.test_client_tools import idle
-from thinkwell import Think, TurnConfig
+from thinkwell import ChatRecovery, Think, TurnConfig
 from thinkwell.messages.message import text_of
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import Gate, pause, text
@@ -77,7 +77,7 @@ class TestAStall:
         class Hopeless(Patient):
             stalls = 100
             patience = 0.02
-            max_recovery_attempts = 1
+            chat_recovery = ChatRecovery(max_attempts=1)
 
         async with running(Hopeless, *([pause()] for _ in range(3))) as stage:
             client = await stage.connect()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.turns.configured import Two, configured
 from tests.turns.support import part_of
-from thinkwell import tool
+from thinkwell import ChatRecovery, tool
 from thinkwell.messages.message import text_of
 from thinkwell.testing import call, pause, text
 
@@ -100,7 +100,7 @@ class TestStall:
     async def test_8_5_stalls_that_add_nothing_end_the_turn_when_the_budget_is_used_up(self):
         class Patient(Two):
             chat_stream_stall_timeout = 0.01
-            max_recovery_attempts = 2
+            chat_recovery = ChatRecovery(max_attempts=2)
 
         async with configured(None, *([pause()] for _ in range(3)), cls=Patient) as stage:
             result = await stage.agent.run("hi")

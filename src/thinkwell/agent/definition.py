@@ -12,7 +12,7 @@ from thinkwell.agent.rpc import rpc_methods
 from thinkwell.agent.state import check_initial, check_initial_fits, shape_of
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.core.spelling import did_you_mean
-from thinkwell.hooks import values
+from thinkwell.hooks import recovery, values
 from thinkwell.hooks.arity import is_callable_as, takes_event, written
 from thinkwell.hooks.class_names import hooks_of, is_ours, refuse_useless_names, settings_of_class
 from thinkwell.hooks.former_names import hint, refuse_former
@@ -26,10 +26,10 @@ from thinkwell.wire.naming import kebab_case
 
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")
 _VALUES: Mapping[str, values.ValueKind] = {
+    "chat_recovery": recovery.SETTING,
     "chat_stream_stall_timeout": values.SECONDS,
     "expose_errors": values.YES_NO,
     "hydration_byte_budget": values.whole(0),
-    "max_recovery_attempts": values.whole(0),
     "max_retries": values.whole(0),
     "max_steps": values.whole(1),
     "max_tool_output_chars": values.whole(1),

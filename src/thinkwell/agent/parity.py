@@ -7,7 +7,7 @@ document, so that a name of our own never hides here. The bodies are in `entry.p
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
 
@@ -29,14 +29,21 @@ from thinkwell.agent.entry import (
 from thinkwell.agent.history_view import HistoryView
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import MaybeAsync
-from thinkwell.hooks.contexts import ChatAbortContext, ChatDoneContext, ScopeContext
+from thinkwell.hooks.contexts import (
+    ChatAbortContext,
+    ChatDoneContext,
+    ChatRecoveryContext,
+    ScopeContext,
+)
 from thinkwell.hooks.plugins import Cleanup, use
+from thinkwell.hooks.recovery import DEFAULT, ChatRecovery, RecoveryOptions
 from thinkwell.journal.submission import Submission
-from thinkwell.messages.message import UIMessage
+from thinkwell.messages.message import Part, UIMessage
 from thinkwell.session.session import Session
 from thinkwell.turn.ask.admission import MessageInput, TurnRequest, read_input, refuse_nested
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction
+from thinkwell.turn.run.stash import stash
 from thinkwell.turn.turns import Turns
 
 if TYPE_CHECKING:
@@ -57,7 +64,24 @@ class Parity:
     hydration_byte_budget: int = 24 * 1024 * 1024
     """How much stored history a turn reads for the model, newest first; at least four messages."""
 
+    chat_recovery: ChatRecovery | bool = DEFAULT
+    """How interrupted turns are taken up again, and when they are given up."""
+
     # Hooks
+
+    def on_chat_recovery(
+        self, ctx: ChatRecoveryContext, /
+    ) -> MaybeAsync[RecoveryOptions | Mapping[str, Any] | None]:
+        """A turn was interrupted and is about to be taken up again.
+
+        Return `RecoveryOptions` to drop the words of the interrupted step, or not to go on.
+        """
+
+    def repair_interrupted_tool_part(self, part: Part, /) -> MaybeAsync[Part | None]:
+        """A call of an earlier turn never got its result: what stands in its place from now on.
+
+        Return a call with its end, a text part, or None for a call that failed.
+        """
 
     def on_chat_done(self, ctx: ChatDoneContext, /) -> MaybeAsync[None]:
         """The turn completed: stored, told, and the agent is free for the next one."""
@@ -194,6 +218,13 @@ class Parity:
     async def has_pending_interaction(self) -> bool:
         """Whether a call waits for a client or a person."""
         return await self._turns.has_pending_interaction()
+
+    async def stash(self, data: Any) -> None:
+        """Keep a value with the turn that runs; `on_chat_recovery` finds it after a crash.
+
+        It is stored when this returns, replaces what was kept before, and goes with the turn.
+        """
+        await stash(self._turns.parts.owner.agent_id, data)
 
     async def reset_turn_state(self) -> None:
         """Stop what runs and skip what waits. Messages stay."""

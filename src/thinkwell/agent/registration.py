@@ -13,6 +13,7 @@ from thinkwell.hooks.contexts import (
     ChatAbortContext,
     ChatDoneContext,
     ChatErrorContext,
+    ChatRecoveryContext,
     ChatResponse,
     ChunkContext,
     Classification,
@@ -29,6 +30,7 @@ from thinkwell.hooks.contexts import (
     TurnStartContext,
 )
 from thinkwell.hooks.plugins import tracked
+from thinkwell.hooks.recovery import RecoveryOptions
 from thinkwell.hooks.registry import HookRegistry
 from thinkwell.hooks.trace import TraceContext
 
@@ -64,6 +66,15 @@ class Registration:
         self,
         event: Literal["on_message"],
         call: Taking[MessageContext],
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+    ) -> Disposer: ...
+    @overload
+    def add_hook(
+        self,
+        event: Literal["on_chat_recovery"],
+        call: Answering[ChatRecoveryContext, RecoveryOptions],
         *,
         name: str | None = None,
         timeout: float | None = None,

@@ -93,8 +93,6 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
     not named keeps its default, None switches one off."""
     expose_errors: bool = False
     """Whether clients and the model read the text of internal errors."""
-    max_recovery_attempts: int = 10
-    """Attempts in a row that may die without adding to the answer before the turn is given up."""
 
     session: Session
     """The message tree of this agent."""

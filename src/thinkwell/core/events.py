@@ -13,7 +13,12 @@ from thinkwell.core.bus_event import BusEvent, JobEvent, Problem, type_of
 from thinkwell.core.principal import Principal
 from thinkwell.core.turn_events import (
     ChatRecoveryAttempt,
+    ChatRecoveryCompleted,
+    ChatRecoveryDetected,
     ChatRecoveryExhausted,
+    ChatRecoveryFailed,
+    ChatRecoveryScheduled,
+    ChatRecoverySkipped,
     ChatRequestFailed,
     ChatStreamStalled,
     ChatTranscriptRepaired,
@@ -190,7 +195,12 @@ Event: TypeAlias = (
     | ChatTurnFinish
     | ChatTurnParked
     | ChatRequestFailed
+    | ChatRecoveryDetected
+    | ChatRecoveryScheduled
     | ChatRecoveryAttempt
+    | ChatRecoveryCompleted
+    | ChatRecoverySkipped
+    | ChatRecoveryFailed
     | ChatRecoveryExhausted
     | ChatDecision
     | ApprovalAsked

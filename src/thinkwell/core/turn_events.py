@@ -58,22 +58,76 @@ class ChatStreamStalled(TurnEvent, frozen=True, kw_only=True):
     reason: str
 
 
-class ChatRecoveryAttempt(TurnEvent, frozen=True, kw_only=True):
-    """A turn that was cut by a crash, or whose model stalled, is taken up again."""
+class RecoveryEvent(TurnEvent, frozen=True, kw_only=True):
+    """Something about a turn that was interrupted. One incident belongs to one turn, so
+    `request_id` names it.
+    """
+
+    attempt: int
+    """Which attempt of the turn it is about, from 1; the first one is no recovery."""
+    max_attempts: int
+    """How many may follow an interruption without progress."""
+    recovery_kind: Literal["retry", "continue"]
+    """Whether the attempt begins anew, or goes on in a reply that has begun."""
+
+
+class ChatRecoveryDetected(RecoveryEvent, frozen=True, kw_only=True):
+    """A turn was interrupted for the first time: by a death or a planned stop of the process, or by
+    a model that fell silent.
+    """
+
+    type: Literal["chat:recovery:detected"] = "chat:recovery:detected"
+    cause: Literal["death", "stop", "stall"]
+
+
+class ChatRecoveryScheduled(RecoveryEvent, frozen=True, kw_only=True):
+    """It is decided that another attempt is made."""
+
+    type: Literal["chat:recovery:scheduled"] = "chat:recovery:scheduled"
+    delay: float
+    """Seconds until then."""
+    cause: Literal["death", "stop", "stall"]
+
+
+class ChatRecoveryAttempt(RecoveryEvent, frozen=True, kw_only=True):
+    """An interrupted turn is taken up again: its attempt is stored and begins."""
 
     type: Literal["chat:recovery:attempt"] = "chat:recovery:attempt"
-    attempt: int
-    """Which attempt of the turn this is, from 1; the first one is no recovery."""
-    max_attempts: int
-    """How many a place of the turn gets without progress."""
 
 
-class ChatRecoveryExhausted(TurnEvent, frozen=True, kw_only=True):
-    """A turn has used up its attempts and is given up."""
+class ChatRecoveryCompleted(RecoveryEvent, frozen=True, kw_only=True):
+    """A turn that was taken up again has its answer."""
+
+    type: Literal["chat:recovery:completed"] = "chat:recovery:completed"
+
+
+class ChatRecoverySkipped(RecoveryEvent, frozen=True, kw_only=True):
+    """An interrupted turn has ended without another attempt, or in the middle of one."""
+
+    type: Literal["chat:recovery:skipped"] = "chat:recovery:skipped"
+    reason: Literal["already_answered", "continue_disabled", "stopped", "cleared"]
+
+
+class ChatRecoveryFailed(RecoveryEvent, frozen=True, kw_only=True):
+    """A turn that was taken up again has failed, as any turn may."""
+
+    type: Literal["chat:recovery:failed"] = "chat:recovery:failed"
+    error: Problem
+
+
+class ChatRecoveryExhausted(RecoveryEvent, frozen=True, kw_only=True):
+    """A turn was interrupted too often, or for too long, and is given up."""
 
     type: Literal["chat:recovery:exhausted"] = "chat:recovery:exhausted"
-    attempt: int
-    reason: str
+    reason: Literal[
+        "crash_loop",
+        "work_budget_exceeded",
+        "no_progress_timeout",
+        "recovery_aborted",
+        "max_attempts_exceeded",
+    ]
+    detail: str
+    """The same in a sentence."""
 
 
 class ChatTranscriptRepaired(TurnEvent, frozen=True, kw_only=True):

@@ -20,12 +20,14 @@ from thinkwell.hooks.contexts import (
     ChatAbortContext,
     ChatDoneContext,
     ChatErrorContext,
+    ChatRecoveryContext,
     ChatResponse,
     ChunkContext,
     Classification,
     HookContext,
     MessageContext,
     ModelResponse,
+    RecoveryExhaustedContext,
     ResponseCall,
     ResponseContext,
     ResponseInfo,
@@ -44,6 +46,7 @@ from thinkwell.hooks.contexts import (
     TurnContext,
     TurnStartContext,
 )
+from thinkwell.hooks.recovery import ChatRecovery, RecoveryOptions
 from thinkwell.hooks.registry import hook
 
 __all__ = [
@@ -56,6 +59,8 @@ __all__ = [
     "ChatAbortContext",
     "ChatDoneContext",
     "ChatErrorContext",
+    "ChatRecovery",
+    "ChatRecoveryContext",
     "ChatResponse",
     "ChunkContext",
     "Classification",
@@ -63,6 +68,8 @@ __all__ = [
     "HookContext",
     "MessageContext",
     "ModelResponse",
+    "RecoveryExhaustedContext",
+    "RecoveryOptions",
     "ResponseCall",
     "ResponseContext",
     "ResponseInfo",

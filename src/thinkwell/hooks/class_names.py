@@ -36,6 +36,7 @@ _MORE_HOOKS: Final = (
     "get_model",
     "get_system_prompt",
     "get_tools",
+    "repair_interrupted_tool_part",
 )
 _OWN_WORDS: Final = frozenset({"mode", "modes", "models", "get_mode", "get_modes", "get_models"})
 """Common words that are one letter away from `model`."""

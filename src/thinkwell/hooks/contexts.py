@@ -14,6 +14,7 @@ import msgspec
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.read_only import read_only_copy
+from thinkwell.journal.budget import Cause, GiveUpReason, RecoveryKind
 from thinkwell.journal.turns import StopReason, Trigger, TurnRecord
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
@@ -439,6 +440,43 @@ def call_ended(*, output: Any, error: BaseException | None, **facts: Any) -> Too
     if error is None:
         return CallSucceeded(output=read_only_copy(output), **facts)
     return CallFailed(error=error, **facts)
+
+
+class ChatRecoveryContext(HookContext, frozen=True, kw_only=True):
+    """For `on_chat_recovery` and `should_keep_recovering`: the turn was interrupted and is about to
+    be taken up again. Nothing of the new attempt is stored yet.
+    """
+
+    recovery_kind: RecoveryKind
+    """`continue` if the reply has begun, else `retry`."""
+    cause: Cause
+    """`death` of the process, a planned `stop` of it, or a `stall` of the model."""
+    attempt: int
+    """Which attempt is about to begin; the first one of a turn is 0."""
+    used: int
+    """How many attempts without progress the budget has counted, this one included."""
+    max_attempts: int
+    """How many there may be."""
+    work: int
+    """What was produced since the first interruption, as the budget counts it."""
+    age: float
+    """Seconds since the turn was accepted."""
+    partial_text: str
+    """The words of the reply so far."""
+    partial_parts: tuple[Mapping[str, Any], ...]
+    """Its parts so far."""
+    stash: Any = None
+    """What `stash` was given last in this turn."""
+    body: Mapping[str, Any] | None = None
+    """Custom fields of the client's request."""
+
+
+class RecoveryExhaustedContext(ChatRecoveryContext, frozen=True, kw_only=True):
+    """For `on_exhausted`: the turn was given up; its end is stored and clients were told."""
+
+    reason: GiveUpReason
+    redelivered: bool = False
+    """True when an earlier delivery may have been cut by a crash."""
 
 
 class ChatErrorContext(HookContext, frozen=True, kw_only=True):

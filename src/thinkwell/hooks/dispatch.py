@@ -37,6 +37,7 @@ from thinkwell.hooks.answers import (
 )
 from thinkwell.hooks.contexts import (
     ChatErrorContext,
+    ChatRecoveryContext,
     Classification,
     ModelResponse,
     ResponseContext,
@@ -60,6 +61,7 @@ from thinkwell.hooks.reading import (
     read_key,
     step_answer_said,
 )
+from thinkwell.hooks.recovery import AS_USUAL, RecoveryOptions, as_recovery_options, merged
 from thinkwell.hooks.registry import Hook, HookRegistry
 from thinkwell.models.base import Model, ModelRequest
 
@@ -136,16 +138,43 @@ class Hooks:
         """Tell observers of the end. Nothing they raise changes how the turn ended."""
         for hook in self.registry.hooks(event):
             if hook.alive:
-                try:
-                    answer = hook.call(context)
-                    if answer is not None and isawaitable(answer):
-                        await self._apart(hook, answer)
-                except (AbortTurn, FailTurn) as error:  # they come too late
-                    self.report(event, hook.name, error, context)
-                except BaseException as error:  # noqa: BLE001 - the turn has ended
-                    self.report(event, hook.name, as_exception(error, hook.name, "hook"), context)
+                await self.call_end(event, hook, context)
+
+    async def call_end(self, event: str, hook: Hook, context: msgspec.Struct) -> None:
+        """Tell one of them."""
+        try:
+            answer = hook.call(context)
+            if answer is not None and isawaitable(answer):
+                await self._apart(hook, answer)
+        except (AbortTurn, FailTurn) as error:  # they come too late
+            self.report(event, hook.name, error, context)
+        except BaseException as error:  # noqa: BLE001 - the turn has ended
+            self.report(event, hook.name, as_exception(error, hook.name, "hook"), context)
 
     # Interceptors of the turn and its steps
+
+    async def on_chat_recovery(
+        self, context: ChatRecoveryContext, decided: Decided = _nobody_asks
+    ) -> RecoveryOptions:
+        """What the hooks want for an interrupted turn. One that raises has no say: the turn must
+        not be lost because the code that was to save it is broken.
+        """
+        chosen = AS_USUAL
+        for hook in self.registry.hooks("on_chat_recovery"):
+            if not hook.alive:
+                continue
+            try:
+                given = await _call(hook, context)
+                answer = as_recovery_options(given, hook.name)
+            except (AbortTurn, FailTurn):
+                raise
+            except Exception as error:  # noqa: BLE001 - see above
+                self._isolate("on_chat_recovery", hook, error, context)
+                continue
+            if given is not None:
+                decided(hook.name, {"persist": answer.persist, "continue": answer.continue_})
+            chosen = merged(chosen, answer)
+        return chosen
 
     async def before_turn(
         self,

@@ -14,6 +14,9 @@ from thinkwell.tools.tool import is_tool
 
 SETTINGS: Final = {
     "cancel_grace": '`time_limits = {"grace": 5}`',
+    "max_recovery_attempts": (
+        "`chat_recovery = ChatRecovery(max_attempts=3)` with `from thinkwell import ChatRecovery`"
+    ),
     "suggestions": (
         '`features = [Suggestions({"A tour": "What can you do?"})]` with '
         "`from thinkwell.features import Suggestions`"

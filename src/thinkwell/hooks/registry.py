@@ -30,6 +30,7 @@ OBSERVERS: Final = (
 )
 """Moments at which hooks look on: what they return is ignored."""
 INTERCEPTORS: Final = (
+    "on_chat_recovery",
     "before_turn",
     "before_step",
     "on_response",

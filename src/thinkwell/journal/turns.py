@@ -388,17 +388,16 @@ def attempt_body(attempt: int, now: float, code: str | None = None) -> str:
     return json.dumps(body)
 
 
+async def store_incident(tx: Transaction, record: TurnRecord) -> None:
+    """What is remembered of a turn's attempts has changed while it runs."""
+    key = {"agent": record.agent_id, "id": record.request_id}
+    await tx.execute("mark_places", {**key, "incident": json.dumps(record.incident)})
+
+
 async def mark_places(tx: Transaction, record: TurnRecord, places: tuple[str, ...]) -> None:
     """The turn is about to go where it may take the process down."""
     incident = msgspec.structs.replace(record.incident, places=places)
-    await tx.execute(
-        "mark_places",
-        {
-            "agent": record.agent_id,
-            "id": record.request_id,
-            "incident": json.dumps(incident),
-        },
-    )
+    await store_incident(tx, msgspec.structs.replace(record, incident=incident))
 
 
 async def unsettled_ids(reader: Reader, agent_id: str, *, before: int) -> list[str]:

@@ -16,12 +16,13 @@ from thinkwell.core.clock import Clock
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.hooks.contexts import HookContext, TurnContext
 from thinkwell.hooks.dispatch import Hooks
+from thinkwell.hooks.recovery import ChatRecovery
 from thinkwell.hooks.seats import Offered
 from thinkwell.hooks.time_limits import TimeLimits
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.turn_log import Owner
-from thinkwell.messages.message import UIMessage
+from thinkwell.messages.message import Part, UIMessage
 from thinkwell.models.base import Model
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
@@ -49,7 +50,7 @@ class AgentFace(Protocol):
     hydration_byte_budget: int
     time_limits: ClassVar[Mapping[str, Any]]
     expose_errors: bool
-    max_recovery_attempts: int
+    chat_recovery: ChatRecovery | bool
     max_turn_chain: int
     message_concurrency: str | Mapping[str, Any]
     strict_hooks: bool
@@ -64,6 +65,10 @@ class AgentFace(Protocol):
 
     def authorize_turn(self, ctx: TurnContext, /) -> Any:
         """Whether actions may run in this turn; may be async."""
+        ...
+
+    def repair_interrupted_tool_part(self, part: Part, /) -> Any:
+        """What stands in the place of a call that never got its result; may be async."""
         ...
 
     def get_tools(self) -> Mapping[str, Tool] | Awaitable[Mapping[str, Tool]]:

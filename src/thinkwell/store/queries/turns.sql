@@ -60,7 +60,7 @@ UPDATE turns SET status = 'running', attempt = :attempt, incident = :incident,
 WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running');
 
 -- name: mark_places
--- Where a turn is about to go.
+-- Where a turn is about to go, and what else is remembered of its attempts.
 UPDATE turns SET incident = :incident WHERE agent = :agent AND id = :id AND status = 'running';
 
 -- name: settle_turn
@@ -102,14 +102,16 @@ UPDATE turns SET hooks_owed = :owed WHERE agent = :agent AND id = :id;
 -- A clear: ids, times, status and usage of ended turns stay, what was said and done in them goes.
 UPDATE turns SET input = NULL, body = NULL, client_tools = NULL, metadata = NULL, error = NULL,
                  client_error = NULL, cancel_requested = NULL, output = NULL,
-                 options = json_remove(options, '$.inputDigest', '$.chosen')
+                 options = json_remove(options, '$.inputDigest', '$.chosen'),
+                 incident = json_remove(incident, '$.stash')
 WHERE agent = :agent AND status NOT IN ('accepted', 'running');
 
 -- name: erase_turn
 -- The same for one turn that the clear came too early for.
 UPDATE turns SET input = NULL, body = NULL, client_tools = NULL, metadata = NULL, error = NULL,
                  client_error = NULL, cancel_requested = NULL, output = NULL,
-                 options = json_remove(options, '$.inputDigest', '$.chosen')
+                 options = json_remove(options, '$.inputDigest', '$.chosen'),
+                 incident = json_remove(incident, '$.stash')
 WHERE agent = :agent AND id = :id;
 
 -- name: turns_from

@@ -11,7 +11,7 @@ from thinkwell.core import json
 from thinkwell.core.errors import StoreError, TurnFailedError
 from thinkwell.hooks.contexts import ModelResponse, Stage
 from thinkwell.hooks.dispatch import HookFailedError
-from thinkwell.journal.budget import Spent
+from thinkwell.journal.budget import GiveUp
 from thinkwell.journal.turns import EndStatus, StopReason, TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.usage import Usage
@@ -27,7 +27,7 @@ else:
     OutputT = TypeVar("OutputT")
 
 GAVE_UP = "The assistant was interrupted and could not recover. Please try again."
-"""What clients read when a turn has used up its attempts."""
+"""What clients read of a turn that was given up after stalls of its model."""
 SET_ASIDE = (
     "This answer was set aside after it stopped the server several times. "
     "The operator can retry it."
@@ -61,12 +61,12 @@ class Failed(msgspec.Struct, frozen=True):
 
 
 class Parked(msgspec.Struct, frozen=True):
-    """The process died at the same place of this turn too often: it is not run again by itself.
+    """The process died too often in this turn, or for too long: it is not run again by itself.
 
     None of the agent's code runs until that is stored: it may be what kills.
     """
 
-    spent: Spent
+    given_up: GiveUp
 
 
 class Skipped(msgspec.Struct, frozen=True):

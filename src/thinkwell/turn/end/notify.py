@@ -18,6 +18,7 @@ from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnRecord, set_hooks_owed
 from thinkwell.messages.message import UIMessage
 from thinkwell.turn.end.ending import TurnOutcome
+from thinkwell.turn.end.recovered import call_on_exhausted
 from thinkwell.turn.end.settle import last_response
 from thinkwell.turn.parts import Parts
 
@@ -45,6 +46,8 @@ async def notify(
     token = chain_depth.set(depth + 1)
     ended = ended_turn.set(record)
     try:
+        if record.incident.exhausted is not None:
+            await call_on_exhausted(parts, outcome, redelivered=redelivered)
         if record.status == "completed":
             await _call_on_done(parts, outcome)
         elif record.status == "aborted":

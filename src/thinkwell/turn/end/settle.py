@@ -23,11 +23,12 @@ from thinkwell.core.errors import (
 from thinkwell.core.turn_events import ChatRequestFailed, ChatTurnParked
 from thinkwell.hooks.contexts import Classification, ModelResponse
 from thinkwell.hooks.dispatch import Hooks
+from thinkwell.hooks.recovery import recovery_of
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.packing import pack_journal
 from thinkwell.journal.tail import Updated
-from thinkwell.journal.turns import TurnEnd, TurnRecord
+from thinkwell.journal.turns import TurnEnd, TurnRecord, store_incident
 from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
@@ -45,6 +46,7 @@ from thinkwell.turn.end.ending import (
     TurnOutcome,
 )
 from thinkwell.turn.end.leftovers import settle_leftovers
+from thinkwell.turn.end.recovered import report_recovery, wants_exhausted
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import has_content, step_blocks
 
@@ -80,6 +82,7 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     crash_here("c11")
     if isinstance(ending, Parked):
         _announce_parked(turn, ending)
+    report_recovery(turn, ending, error)
     if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.reply.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
         turn.handle.tell(Updated(_kept(turn)))
@@ -120,7 +123,7 @@ async def _store_end(turn: RunningTurn, end: TurnEnd) -> Stored | None:
 async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | None, str | None]:
     """The error for callers, and the text for clients (spec/02 §5.12.2, §11.8)."""
     if isinstance(ending, Parked):
-        return TurnError(ending.spent.reason), SET_ASIDE
+        return TurnError(ending.given_up.text), _terminal_text(turn)
     if not isinstance(ending, Failed):
         return None, None
     parts = turn.parts
@@ -141,6 +144,10 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     return error, SAFE_ERROR
 
 
+def _terminal_text(turn: RunningTurn) -> str:
+    return recovery_of(turn.parts.agent.chat_recovery).terminal_message or SET_ASIDE
+
+
 async def _ask_hooks(
     turn: RunningTurn, ending: Failed
 ) -> tuple[Classification | None, Exception | str]:
@@ -159,14 +166,14 @@ async def _ask_hooks(
 
 
 def _announce_parked(turn: RunningTurn, ending: Parked) -> None:
-    spent = ending.spent
-    log.error("a turn was parked: %s", spent.reason, extra={"action": "park"})
+    given_up = ending.given_up
+    log.error("a turn was parked: %s", given_up.text, extra={"action": "park"})
     turn.parts.bus.emit(
         ChatTurnParked,
         **turn.event_fields(),
-        places=spent.places,
-        deaths=spent.count,
-        reason=spent.reason,
+        places=given_up.places,
+        deaths=given_up.count,
+        reason=given_up.text,
     )
 
 
@@ -174,12 +181,13 @@ def _end(
     turn: RunningTurn, ending: Ending, failure: tuple[Exception | None, str | None]
 ) -> TurnEnd:
     error, client_text = failure
+    owes = has_end_hooks(turn.parts.hooks) or wants_exhausted(turn.parts, turn.record)
     base = TurnEnd(
         status="completed",
         stop_reason="end",
         usage=turn.usage,
         steps=len(turn.steps),
-        hooks_owed=HOOK_TRIES - 1 if has_end_hooks(turn.parts.hooks) else 0,
+        hooks_owed=HOOK_TRIES - 1 if owes else 0,
     )
     match ending:
         case Completed(stop_reason=reason, output=output):
@@ -221,6 +229,8 @@ async def _store(tx: Transaction, turn: RunningTurn, end: TurnEnd) -> Stored | N
     """The settling transaction. None if somebody (a clear) has ended the turn before."""
     if_not_stored(turn.not_stored)
     turn.reply.written = ()
+    if turn.past.given_up is not None:
+        await store_incident(tx, turn.record)  # why, for whoever hears of it after a crash
     record = await end_turn(tx, turn.parts, turn.record, end)
     if record is None:
         return None

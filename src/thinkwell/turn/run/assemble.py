@@ -42,6 +42,7 @@ from thinkwell.turn.ask.run_options import NO_OPTIONS, Options, recall_options
 from thinkwell.turn.end.ending import StageError
 from thinkwell.turn.run.approval import withdraw_questions
 from thinkwell.turn.run.journal_events import note_decision, path_of
+from thinkwell.turn.run.repairs import repairs_of
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.settings import settings_of
 from thinkwell.turn.run.step import Prompt
@@ -268,10 +269,9 @@ async def _repaired(
     if all(cache.converted(stored, _is_whole, variant="intact") for stored in window):
         return window
     answered_elsewhere = {name for name, tool in tools.items() if tool.is_client}
-    repair = repair_transcript(
-        [stored.message for stored in window],
-        partial(repair_interrupted_tool_part, client_tools=answered_elsewhere),
-    )
+    default = partial(repair_interrupted_tool_part, client_tools=answered_elsewhere)
+    messages = [stored.message for stored in window]
+    repair = repair_transcript(messages, await repairs_of(turn, messages, default))
     if not repair.changed_ids:
         return window
     session = turn.parts.session

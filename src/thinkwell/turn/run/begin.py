@@ -1,8 +1,8 @@
 """A turn gets its slot: its row says running, its input joins the tree, in one transaction.
 
 After a crash the same happens again: the input is in the tree already, the journal is read back,
-and the budget is asked (`journal/budget.py`), so that a turn that kills its process every time is
-parked instead of coming back for ever. A stall counts as an attempt too.
+and `turn/run/recovery.py` decides, so that a turn that kills its process every time is parked
+instead of coming back for ever. A stall counts as an attempt too.
 
 A question that finds the slot free starts in the transaction that accepts it instead
 (`turn/ask/opening.py`): one commit less before the model is called.
@@ -14,12 +14,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from thinkwell.core.errors import AbortTurn, FailTurn, TurnError
-from thinkwell.core.turn_events import ChatRecoveryAttempt, ChatRecoveryExhausted, ChatStreamStalled
+from thinkwell.core.errors import AbortTurn, FailTurn
+from thinkwell.core.turn_events import ChatStreamStalled
 from thinkwell.core.user_code import call_user
 from thinkwell.hooks.contexts import TurnStartContext
 from thinkwell.hooks.dispatch import HookFailedError
-from thinkwell.journal.budget import Incident, Spent, after_stall
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnRecord, attempt_body, start_attempt
 from thinkwell.messages.convert import to_model_messages
@@ -27,26 +26,14 @@ from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.validate import check_message
 from thinkwell.session.rows import AUTO, Appended
 from thinkwell.store.base import Transaction
-from thinkwell.turn.end.ending import (
-    GAVE_UP,
-    Aborted,
-    Ending,
-    Parked,
-    Skipped,
-    StageError,
-    StalledError,
-)
+from thinkwell.turn.end.ending import Aborted, Ending, Skipped, StalledError
 from thinkwell.turn.handle import Start
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_failure
-from thinkwell.turn.run.places import keep_record
-from thinkwell.turn.run.resume import judge_attempts, reopen, restore
+from thinkwell.turn.run.recovery import attempt_begins, take_up, take_up_after_stall
+from thinkwell.turn.run.resume import reopen, restore
 from thinkwell.turn.run.running import RunningTurn, call_on_message
-
-STALL_DELAY = 0.5
-"""Seconds before the attempt after the second stall in a row; doubled each time."""
-LONGEST_PAUSE = 30.0
 
 
 async def begin(turn: RunningTurn) -> Ending | None:
@@ -62,10 +49,9 @@ async def begin(turn: RunningTurn) -> Ending | None:
     if record.continuation and not await _take_up_reply(turn):
         return Skipped("superseded")
     finished = None if first else await restore(turn)
-    verdict = record.incident if first else await judge_attempts(turn)
-    spent = _count_attempt(turn, verdict, first=first)
-    if spent is not None and finished is None:
-        return Parked(spent)
+    given_up = _first_begins(turn) if first else await take_up(turn, finished=finished is not None)
+    if given_up is not None:
+        return given_up
     messages = await _input_of(turn)
     stop = await _call_on_start(turn, messages) if first else None
     now = parts.clock.now()
@@ -74,12 +60,17 @@ async def begin(turn: RunningTurn) -> Ending | None:
     await _take_start(turn, start, now)
     if stop is not None:
         raise stop  # only now: what was accepted is in the tree, however the turn ends
-    if first:
-        await _call_on_input(turn, messages)
     if finished is not None:
         return finished
+    await (_call_on_input(turn, messages) if first else attempt_begins(turn))
     signal.throw_if_aborted()
     return None
+
+
+def _first_begins(turn: RunningTurn) -> None:
+    """Of a first attempt the row says in which life it began, and nothing more."""
+    incident = turn.record.incident.begun(turn.parts.boot, 0, first=True)
+    turn.record = msgspec.structs.replace(turn.record, incident=incident)
 
 
 async def _go_on(turn: RunningTurn, start: Start) -> None:
@@ -118,46 +109,16 @@ async def begin_again(turn: RunningTurn, stall: StalledError) -> None:
     turn.parts.audience.recovering(turn.record.request_id)
     await turn.parts.commits.flush()
     reopen(turn)
-    _count_stall(turn)
+    pause = await take_up_after_stall(turn)
     with interruptible(turn.signal):
-        await turn.parts.sleep(stall_pause(turn.record.incident.stalls))
+        await turn.parts.sleep(pause)
     parts, seq, now = turn.parts, turn.log.written, turn.parts.clock.now()
     turn.record = await parts.commits.insist(
         parts.owner, lambda tx: start_attempt(tx, turn.record, now=now, seq=seq, code=parts.code)
     )
     code = turn.record.unless_accepted_by(parts.code)
     turn.log.note_event("attempt", seq, attempt_body(turn.record.attempt, now, code))
-
-
-def stall_pause(stalls: int) -> float:
-    """Seconds before the next attempt: none after the first stall, then more and more."""
-    return 0.0 if stalls < 2 else min(STALL_DELAY * 2 ** (stalls - 2), LONGEST_PAUSE)
-
-
-def _count_stall(turn: RunningTurn) -> None:
-    """Give up after too many stalls in one step."""
-    record, allowed = turn.record, turn.parts.agent.max_recovery_attempts
-    verdict = after_stall(record.incident, turn.step_number, max_attempts=allowed)
-    if _count_attempt(turn, verdict) is not None:
-        raise StageError("recovery", TurnError(GAVE_UP))
-
-
-def _count_attempt(
-    turn: RunningTurn, verdict: Incident | Spent, *, first: bool = False
-) -> Spent | None:
-    """The record says that an attempt begins, unless the budget is spent."""
-    bus, facts = turn.parts.bus, turn.event_fields()
-    if isinstance(verdict, Spent):
-        made, why = turn.record.attempt, verdict.reason
-        bus.emit(ChatRecoveryExhausted, **facts, attempt=made, reason=why)
-        return verdict
-    if not first:  # a first one costs nothing more: it keeps no record of its places
-        keep_record(turn)
-        number, most = turn.record.attempt + 1, turn.parts.agent.max_recovery_attempts
-        bus.emit(ChatRecoveryAttempt, **facts, attempt=number, max_attempts=most)
-    incident = verdict.begun(turn.parts.boot, turn.past.progress, first=first)
-    turn.record = msgspec.structs.replace(turn.record, incident=incident)
-    return None
+    await attempt_begins(turn)
 
 
 async def _take_up_reply(turn: RunningTurn) -> bool:

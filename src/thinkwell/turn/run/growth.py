@@ -7,16 +7,19 @@ is its settings; neither changes once the turn is assembled.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from thinkwell.journal.budget import GiveUp, RecoveryKind
 from thinkwell.journal.ledger import LedgerRow
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
 from thinkwell.models.base import Finish
 from thinkwell.session.rows import Appended
 from thinkwell.turn.run.step_result import has_result, step_blocks
+
+Declined: TypeAlias = Literal["already_answered", "continue_disabled", "stopped", "cleared"]
 
 
 class OutsideAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -127,11 +130,32 @@ class GrowingReply:
 class Past:
     """What earlier attempts left, after a crash or a stall."""
 
-    __slots__ = ("finish", "ledger", "open_text", "progress", "step_open")
+    __slots__ = (
+        "declined",
+        "drops",
+        "finish",
+        "given_up",
+        "kind",
+        "ledger",
+        "milestones",
+        "open_text",
+        "progress",
+        "step_open",
+    )
 
     def __init__(self) -> None:
         self.progress = 0
         """How far the turn was when its attempt began, as the budget counts it."""
+        self.milestones = 0
+        """How much work was done then."""
+        self.kind: RecoveryKind = "retry"
+        """How the running attempt takes the turn up, if it is not the first one."""
+        self.given_up: GiveUp | None = None
+        """Why no other attempt is made."""
+        self.declined: Declined | None = None
+        """Why there was nothing to recover, or somebody did not want it."""
+        self.drops = False
+        """Whether a hook wants the words of the interrupted step to go."""
         self.step_open = False
         """Whether the step that comes now was begun."""
         self.finish: Finish | None = None

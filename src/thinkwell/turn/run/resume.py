@@ -9,7 +9,8 @@ The journal of the interrupted attempt is read back and folded; what it says dec
 - the last step is open with text only: ask the model to go on in the same step (C4)
 - nothing: run from the start, in the same journal (C2, C3)
 
-`read_position` is pure; `restore` does the reading, `judge_attempts` asks the budget.
+`read_position` is pure; `restore` does the reading, `interruption_of` says what the budget has to
+know; `turn/run/recovery.py` asks it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.journal.boots import was_unplanned
-from thinkwell.journal.budget import (
-    Incident,
-    Remains,
-    Spent,
-    after_death,
-    progress_of,
-    tool_place,
-)
+from thinkwell.journal.budget import Interruption, progress_of, tool_place, work_of
 from thinkwell.journal.ledger import read_ledger
 from thinkwell.journal.reading import StoredJournal, read_journal
 from thinkwell.journal.turn_log import TurnLog
@@ -87,7 +81,7 @@ async def restore(turn: RunningTurn) -> Completed | None:
             turn.reply.fold.apply(event.body)
         elif event.kind == "answer":
             turn.take_answer(msgspec.convert(event.body, OutsideAnswer))
-    turn.past.progress = _progress(turn, chunks)
+    _count_progress(turn, chunks)
     position = read_position(chunks)
     turn.started = position.started
     turn.past.step_open = position.step_open
@@ -102,17 +96,10 @@ async def restore(turn: RunningTurn) -> Completed | None:
     return Completed(reason, output[-1]["value"] if output else None)
 
 
-async def judge_attempts(turn: RunningTurn) -> Incident | Spent:
-    """What the budget says of another attempt."""
-    parts, incident = turn.parts, turn.record.incident
-    last = incident.boots[-1:]
-    if not last or last[0] == parts.boot or not await was_unplanned(parts.store, last[0]):
-        return incident
-    allowed = parts.agent.max_recovery_attempts
-    return after_death(incident, _found(turn), max_attempts=allowed, now=parts.clock.now())
-
-
-def _found(turn: RunningTurn) -> Remains:
+async def interruption_of(turn: RunningTurn) -> Interruption:
+    """What ended the attempt before this one, and what that had come to."""
+    parts, last = turn.parts, turn.record.incident.boots[-1:]
+    died = bool(last) and last[0] != parts.boot and await was_unplanned(parts.store, last[0])
     running: list[str] = []
     settled: set[str] = set()
     for part in tool_parts(turn.reply.fold.message):
@@ -122,11 +109,25 @@ def _found(turn: RunningTurn) -> Remains:
             settled.add(place)
         elif claimed is not None and not claimed.settled:
             running.append(place)
-    return Remains(progress=turn.past.progress, running=running, settled=frozenset(settled))
+    return Interruption(
+        cause="death" if died else "stop",
+        progress=turn.past.progress,
+        milestones=turn.past.milestones,
+        said=has_begun(turn),
+        running=running,
+        settled=frozenset(settled),
+    )
 
 
-def _progress(turn: RunningTurn, chunks: Sequence[Chunk]) -> int:
-    return progress_of(chunks, sum(row.settled for row in turn.past.ledger.values()))
+def has_begun(turn: RunningTurn) -> bool:
+    """Whether this turn has said anything that its next attempt goes on with."""
+    return bool(turn.reply.own_parts())
+
+
+def _count_progress(turn: RunningTurn, chunks: Sequence[Chunk]) -> None:
+    settled_calls = sum(row.settled for row in turn.past.ledger.values())
+    turn.past.progress = progress_of(chunks, settled_calls)
+    turn.past.milestones = work_of(chunks)
 
 
 def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None:
@@ -163,7 +164,7 @@ def open_tool_calls(turn: RunningTurn) -> list[dict[str, Any]]:
 def reopen(turn: RunningTurn) -> None:
     """The model stalled: the step it was in is open, and the next attempt goes on with it."""
     chunks: list[Chunk] = [json.loads(body) for body in turn.log.bodies]
-    turn.past.progress = _progress(turn, chunks)
+    _count_progress(turn, chunks)
     position = read_position(chunks)
     turn.past.step_open = position.step_open
     turn.past.finish = None
