@@ -5,6 +5,8 @@ from thinkwell.core.bus_event import BusEvent, CallEvent, JobEvent, TurnEvent
 from thinkwell.core.events import (
     AgentDamaged,
     AgentParked,
+    AgentPaused,
+    AgentResumed,
     ApprovalAsked,
     ApprovalRuleMade,
     ApprovalRuleRevoked,
@@ -50,6 +52,8 @@ __all__ = [
     "AgentDamaged",
     "AgentEvents",
     "AgentParked",
+    "AgentPaused",
+    "AgentResumed",
     "ApprovalAsked",
     "ApprovalRuleMade",
     "ApprovalRuleRevoked",

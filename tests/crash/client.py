@@ -123,6 +123,11 @@ class Client:
         """How many chunks came as they were made, of whatever stream."""
         return len([f for f in self.frames if "seq" in f and "replay" not in f])
 
+    @property
+    def close_code(self) -> int | None:
+        """How the server closed the socket."""
+        return self._socket.close_code
+
     def transcript(self) -> list[UIMessage]:
         """The newest transcript it was shown."""
         return self._transcripts()[-1]

@@ -56,6 +56,7 @@ from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
+from thinkwell.turn.line.take_over import TakeOver
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.transcript import forget_transcript
 from thinkwell.turn.turns import Turns
@@ -95,6 +96,11 @@ class Shared:
         self.suspects = Suspects()
         self.app_version: str | None = None
         """What turn rows say about the app's code."""
+        self.take_over = TakeOver(lambda: self.crowd.running)
+        self.draining = False
+        """Whether the host stops, so that nothing may begin."""
+        self.paused: dict[str, str] = {}
+        """Agents that an operator has paused, and why; the host reads it at its start."""
         self.new_due_job: NewDue = _nobody
         """Told of every job that waits; the host sets its runner."""
         self.features: Sequence[Feature] = ()
@@ -186,6 +192,41 @@ class Activation:
         """Calls that wait for somebody."""
         return TurnApprovals(self._chatting())
 
+    def abort_turn(self, request_id: str, reason: str) -> None:
+        """Stop a turn of which it is stored already that it must."""
+        if self._turns is not None:
+            self._turns.abort(request_id, reason)
+
+    def pause(self, reason: str) -> None:
+        """Begin no turn until `resume`."""
+        if self._turns is not None:
+            self._turns.pause(reason)
+
+    def resume(self) -> None:
+        """Turns may begin again."""
+        if self._turns is not None:
+            self._turns.resume()
+
+    @property
+    def agent_id(self) -> str:
+        """Class and name."""
+        return f"{self.agent.agent_class}/{self.agent.name}"
+
+    def hold(self) -> None:
+        """The host stops: what is accepted from now on begins at its next start."""
+        if self._turns is not None:
+            self._turns.line.paused = True
+
+    async def wait_until_still(self) -> None:
+        """Until no turn runs, and none will begin by itself."""
+        if self._turns is not None:
+            await self._turns.line.wait_until_still()
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether its turns wait for an operator, so that nobody has to wait for them."""
+        return self._turns is not None and self._turns.line.stands_still()
+
     def _chatting(self) -> Turns:
         if self._turns is None:
             raise TurnError(f"{type(self.agent).__name__} has no turns: it does not chat.")
@@ -271,6 +312,10 @@ async def wake(
         await _wire_chat(instance, chat, seats, owner, shared=shared)
     hooks = None if instance is None else instance.hooks
     seats.connect(hooks, desk.handlers, rpc_methods(cls))
+    if chat is not None and (why := shared.paused.get(agent_id)) is not None:
+        chat.turns.pause(why)
+    elif chat is not None:
+        chat.turns.line.paused = shared.draining
     await _start(agent, seats, chat)
     if chat is not None and chat.turns.owed:
         shared.new_due_job(agent_id, shared.clock.now())
@@ -400,6 +445,7 @@ async def _wire_chat(
             boot=shared.boot,
             code=_code_of(type(agent), shared.app_version),
             suspects=shared.suspects,
+            take_over=shared.take_over,
             audience=chat.live,
             line=turns.line,
             crowd=shared.crowd,

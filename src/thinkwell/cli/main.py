@@ -300,7 +300,7 @@ def revoke(store: str, rule: str) -> None:
 
 @main.group()
 def agents() -> None:
-    """Look at agents, or delete one."""
+    """Look at agents, pause one or delete it."""
 
 
 @agents.command("list")
@@ -338,14 +338,51 @@ def delete_agent(store: str, agent: str, *, yes: bool, as_json: bool) -> None:
     agents.delete_agent(store, agent, ask_first=not yes, as_json=as_json)
 
 
+@agents.command("pause")
+@click.argument("agent", metavar="CLASS/NAME")
+@click.option("--reason", help="What its clients read.")
+@_json_option
+@_store_option
+def pause_agent(store: str, agent: str, reason: str | None, *, as_json: bool) -> None:
+    """Let an agent accept turns and jobs, and begin none of them until it is resumed."""
+    from thinkwell.cli import stopping
+
+    stopping.pause_agent(store, agent, reason, as_json=as_json)
+
+
+@agents.command("resume")
+@click.argument("agent", metavar="CLASS/NAME")
+@_json_option
+@_store_option
+def resume_agent(store: str, agent: str, *, as_json: bool) -> None:
+    """Let a paused agent go on."""
+    from thinkwell.cli import stopping
+
+    stopping.resume_agent(store, agent, as_json=as_json)
+
+
 @main.command()
+@click.option("--turn", metavar="ID", help="Stop this turn and nothing else.")
+@click.option("--agent", metavar="CLASS/NAME", help="Stop the turns of this agent.")
+@click.option("--all", "everything", is_flag=True, help="Stop the turns of all agents.")
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds to wait for the end.")
 @_store_option
-def stop(store: str, timeout: float) -> None:
-    """Ask the process that serves a database to stop, and wait until it has."""
-    from thinkwell.cli import operating
+def stop(
+    store: str, turn: str | None, agent: str | None, timeout: float, *, everything: bool
+) -> None:
+    """Stop turns for good (--turn, --agent, --all), or else the server itself.
 
-    operating.stop_server(store, timeout=timeout)
+    A server that is stopped goes on with its turns at the next start; a turn that is stopped does
+    not. Turns can be stopped whether or not anybody serves the database.
+    """
+    from thinkwell.cli import operating, stopping
+
+    if everything and (turn or agent):
+        raise click.UsageError("--all stops everything: leave out --turn and --agent.")
+    if turn or agent or everything:
+        stopping.stop_turns(store, turn, agent)
+    else:
+        operating.stop_server(store, timeout=timeout)
 
 
 @main.command()

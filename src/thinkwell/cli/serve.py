@@ -1,8 +1,9 @@
 """`thinkwell serve`: an app behind uvicorn, with settings measured to be the cheapest per frame.
 
 The first lines say where the page is and where the data lives; they appear when the socket listens.
-SIGINT and SIGTERM stop it: connections are closed, running turns get a while to end, what is left
-goes on at the next start, and the process ends with status 0.
+SIGINT and SIGTERM stop it: `/readyz` says so at once, running turns get a while to end before their
+clients' eyes, then sockets are closed with 1012, what is left goes on at the next start, and the
+process ends with status 0. A second signal waits for no turn.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from thinkwell.server.guard import LOCAL_HOSTS
 from thinkwell.server.socket_choice import websocket_class
 
 LAST_PORT = 65_535
+HURRY_LOOK = 0.1
+"""Seconds between two looks whether somebody has lost patience with a stop."""
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})
 
 
@@ -173,20 +176,26 @@ class AnnouncingServer(uvicorn.Server):
         self._open_page = open_page
         self.signalled = threading.Event()
         """Set when a signal asks to stop."""
+        self.hurried = False
+        """Whether somebody has asked once more."""
 
     def stop(self, _signal: int, _frame: FrameType | None) -> None:
         """A signal handler: stop soon."""
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """The first signal stops; time counts from then on."""
-        if not self.signalled.is_set():
-            self.signalled.set()
+        """The first signal stops; time counts from then on. A second one waits for no turn."""
+        self.hurried = self.signalled.is_set()
+        self.signalled.set()
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let open streams end for a while, then stop the app."""
-        self._app.begin_drain()
+        """Let turns end while their clients watch, then close the sockets, then stop the app."""
+        loop = asyncio.get_running_loop()
+        draining = loop.create_task(self._app.drain(), name="drain")
+        while not draining.done() and not self.hurried:
+            await asyncio.wait([draining], timeout=HURRY_LOOK)
+        draining.cancel()
         await super().shutdown(sockets=sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -211,11 +211,13 @@ class Printer:
         for name in ("turns", "open", "parked"):
             table.add_column(name, justify="right")
         table.add_column("last turn")
+        table.add_column("")
         for row in rows:
             last = "" if row["last_turn_at"] is None else self._ago(row["last_turn_at"])
             parked = Text(str(row["parked"] or 0), style="bold red" if row["parked"] else "dim")
             open_turns = str(row["unsettled"] or 0)
-            table.add_row(Text(row["id"]), str(row["turns"]), open_turns, parked, last)
+            held = Text("paused", style="yellow") if row["paused_at"] is not None else ""
+            table.add_row(Text(row["id"]), str(row["turns"]), open_turns, parked, last, held)
         self._console.print(table)
 
     def agent(
@@ -225,6 +227,9 @@ class Printer:
         facts = self._facts()
         facts.add_row("agent", Text(about["id"], style="bold"))
         facts.add_row("made", self._when(about["created_at"]))
+        if about["paused_at"] is not None:
+            why = about["pause_reason"] or ""
+            facts.add_row("paused", f"{self._when(about['paused_at'])}. {why}".strip())
         last = about["last_turn_at"]
         facts.add_row("last turn", "never" if last is None else self._when(last))
         facts.add_row("messages", f"{about['messages']:,} ({size(about['message_bytes'])})")

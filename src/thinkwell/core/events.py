@@ -169,6 +169,19 @@ class AgentParked(BusEvent, frozen=True, kw_only=True):
     reason: str
 
 
+class AgentPaused(BusEvent, frozen=True, kw_only=True):
+    """An operator has paused an agent: its turns and jobs wait."""
+
+    type: Literal["agent:paused"] = "agent:paused"
+    reason: str
+
+
+class AgentResumed(BusEvent, frozen=True, kw_only=True):
+    """It goes on."""
+
+    type: Literal["agent:resumed"] = "agent:resumed"
+
+
 class AgentDamaged(BusEvent, frozen=True, kw_only=True):
     """What is stored of an agent cannot be read: one turn of it, or all of it."""
 
@@ -225,6 +238,8 @@ Event: TypeAlias = (
     | JobCancelled
     | JobHeld
     | AgentParked
+    | AgentPaused
+    | AgentResumed
     | AgentDamaged
     | StoreFailing
     | StoreRecovered

@@ -14,6 +14,9 @@ there already was left by a process that died.
                                                           -> {"ok": true, "decided": true}
     {"do": "revoke_rule", "agent": ..., "rule": ...}      -> {"ok": true, "revoked": true}
     {"do": "delete", "agent": ...}                        -> {"ok": true, "deleted": true}
+    {"do": "stop_turns", "agent": ..., "turn": ...}       -> {"ok": true, "turns": 3}
+    {"do": "pause", "agent": ..., "reason": ...}          -> {"ok": true, "paused": true}
+    {"do": "resume", "agent": ...}                        -> {"ok": true, "resumed": true}
     {"do": "stop"}                                        -> {"ok": true}, then its end
 """
 
@@ -35,6 +38,7 @@ from thinkwell.core.errors import ThinkwellError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
+from thinkwell.journal.operating import PAUSED, Which
 
 log = logging.getLogger("thinkwell.host")
 
@@ -98,6 +102,9 @@ class Control:
             "decide": self._decide,
             "revoke_rule": self._revoke_rule,
             "delete": self._delete,
+            "stop_turns": self._stop_turns,
+            "pause": self._pause,
+            "resume": self._resume,
         }
 
     async def start(self) -> None:
@@ -228,6 +235,17 @@ class Control:
 
     async def _delete(self, request: JsonObject) -> JsonObject:
         return {"deleted": await self._host.delete(_address(request))}
+
+    async def _stop_turns(self, request: JsonObject) -> JsonObject:
+        which = Which(agent=request.get("agent"), turn=request.get("turn"))
+        return {"turns": await self._host.operators.stop_turns(which, STOPPED_BY_HAND)}
+
+    async def _pause(self, request: JsonObject) -> JsonObject:
+        reason = str(request.get("reason") or PAUSED)
+        return {"paused": await self._host.operators.pause(_address(request).id, reason)}
+
+    async def _resume(self, request: JsonObject) -> JsonObject:
+        return {"resumed": await self._host.operators.resume(_address(request).id)}
 
 
 async def _read(reader: asyncio.StreamReader) -> JsonObject | None:

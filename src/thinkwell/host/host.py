@@ -37,6 +37,7 @@ from thinkwell.host.deletions import Deletions
 from thinkwell.host.job_runner import Awake as JobsAwake
 from thinkwell.host.job_runner import JobRunner
 from thinkwell.host.local import LocalHostClient
+from thinkwell.host.operators import Operators
 from thinkwell.host.starts import Starts
 from thinkwell.host.stub import AgentStub
 from thinkwell.host.upkeep import HOST, Upkeep
@@ -66,6 +67,11 @@ IDLE_TIMEOUT = 300.0
 """Seconds after its last use until an agent with no client and no work goes to sleep."""
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0
 """Seconds between tries to wake an agent whose start fails."""
+STARTS_AT_ONCE = 8
+"""Agents with unfinished work that are woken at the same time after a start: each reads the store
+and runs code of the app. Whoever asks for an agent now does not wait for them."""
+LONGEST_START = 5.0
+"""Seconds after which the next agent is woken although one has not started yet."""
 STORE_LOOK = 2.0
 """Seconds between two looks whether the database file is still the one that was opened."""
 
@@ -123,11 +129,14 @@ class Host:
             check_served(cls, features_of(cls, features))  # not when the first agent wakes
         self._upkeep = Upkeep(self._shared, retention)
         self._starts = Starts(store)
+        self.operators = Operators(self._shared, self._activations, self._go_on)
+        """What operators do to it."""
         self._drain_timeout, self._idle_timeout = drain_timeout, idle_timeout
         self._sleep, self._lasted = sleep, lasted
         self._awake: dict[str, asyncio.Task[Activation]] = {}
         self._last_used: dict[str, float] = {}
         self._tasks = TaskOwner("host")
+        self._waking = asyncio.Semaphore(STARTS_AT_ONCE)
         self._deleting: dict[str, asyncio.Task[None]] = {}
         self._deletions = Deletions(self._shared, self._tasks, self._forget)
         self._running = False
@@ -147,6 +156,7 @@ class Host:
 
     async def _start(self) -> None:
         await self._begin_boot()
+        await self.operators.start()
         self._tasks.spawn(self._watch_idle(), name="idle")
         self._tasks.spawn(self._watch_store(), name="store")
         await self._upkeep.ensure()
@@ -155,9 +165,14 @@ class Host:
             self._take_up_work(agent_id)
         self._jobs.start(self._shared.boot)
 
+    def _go_on(self, agent_id: str) -> None:
+        """An agent is not paused any more: its turns and jobs are looked for."""
+        self._jobs.new_due(agent_id, self._shared.clock.now())
+        self._take_up_work(agent_id)
+
     def _take_up_work(self, agent_id: str) -> None:
-        if agent_id in self._deletions:
-            return
+        if agent_id in self._deletions or agent_id in self._shared.paused:
+            return  # a paused one wakes when somebody asks for it, or when it is resumed
         class_name, _, name = agent_id.partition("/")
         about = {"action": "start", "agent": agent_id}
         parked = self._starts.parked(agent_id)
@@ -195,6 +210,20 @@ class Host:
         await self._store.close()
         self._awake.clear()
         self._last_used.clear()
+
+    async def drain(self, within: float) -> None:
+        """Begin nothing more and let what runs end, for so many seconds. Clients stay connected.
+
+        What they ask meanwhile is accepted, and begins at the next start.
+        """
+        self.draining = self._shared.draining = True
+        await self.plan_the_end()  # first: whoever loses patience and kills us has planned it too
+        for activation in self._activations():
+            activation.hold()
+        await asyncio.gather(
+            self._drain(self._activations(), within),
+            self._jobs.drain(within),
+        )
 
     def status(self) -> dict[str, Any]:
         """What is awake here."""
@@ -289,7 +318,10 @@ class Host:
             try:
                 if not await self._is_there(address):
                     return  # it was deleted instead
-                await self._woken(self._activate(address, create=False))
+                async with self._waking:  # for the start itself, and not for one that hangs
+                    waking = self._activate(address, create=False)
+                    await asyncio.wait([waking], timeout=LONGEST_START)
+                await self._woken(waking)
                 return
             except Exception as error:
                 log.exception("an agent could not be woken", extra={"agent": address.id})
@@ -401,7 +433,11 @@ class Host:
         return [task.result() for task in self._awake.values() if _is_awake(task)]
 
     async def _drain(self, awake: Sequence[Activation], seconds: float) -> None:
-        idle = [self._tasks.spawn(a.wait_until_idle(), name="drain") for a in awake if a.busy]
+        idle = [
+            self._tasks.spawn(a.wait_until_still(), name="drain")
+            for a in awake
+            if a.busy and not a.stands_still
+        ]
         if idle:
             _, late = await asyncio.wait(idle, timeout=seconds)
             for task in late:

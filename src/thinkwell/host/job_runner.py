@@ -129,6 +129,7 @@ class JobRunner:
         )
         self._right_of_way = RightOfWay(shared.crowd, shared.clock)
         self._news = asyncio.Event()
+        self._paused = shared.paused
         self._stopping = False
 
     def start(self, boot: int) -> None:
@@ -234,7 +235,8 @@ class JobRunner:
         The index has been read past them: however this fails, the agent is tried again.
         """
         try:
-            awake = await self._wake(agent_id)
+            # A paused agent is looked for again when it is resumed.
+            awake = None if agent_id in self._paused else await self._wake(agent_id)
             if awake is not None:
                 await self._take_all(agent_id, awake)
             self._failing.pop(agent_id, None)
@@ -260,8 +262,9 @@ class JobRunner:
             if awake.owes_hooks:
                 await self._places.acquire()
                 self._run_apart(agent_id, awake, awake.deliver_owed_hooks())
-            while not self._stopping and await self._take(agent_id, awake):
-                pass
+            while not self._stopping and agent_id not in self._paused:
+                if not await self._take(agent_id, awake):
+                    break
 
     def _try_later(self, agent_id: str, first: float = FIRST_RETRY) -> None:
         """Meanwhile it gives up its place: it must not keep the others waiting."""

@@ -140,7 +140,7 @@ class GoOn(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the app may still refuse it (`should_keep_recovering`)."""
 
 
-class GiveUp(msgspec.Struct, frozen=True, kw_only=True):
+class GivenUp(msgspec.Struct, frozen=True, kw_only=True):
     """No attempt is made any more."""
 
     reason: GiveUpReason
@@ -157,7 +157,7 @@ class GiveUp(msgspec.Struct, frozen=True, kw_only=True):
         return describe_reason(self.reason, self.places, self.count)
 
 
-Decision: TypeAlias = GoOn | GiveUp
+Decision: TypeAlias = GoOn | GivenUp
 
 
 def decide(
@@ -188,7 +188,7 @@ def decide(
         places = tuple(place for place in reversed(deaths) if deaths[place] == worst)
         count = worst
     sealed = msgspec.structs.replace(following, exhausted=given_up)
-    return GiveUp(reason=given_up, incident=sealed, count=count, places=places)
+    return GivenUp(reason=given_up, incident=sealed, count=count, places=places)
 
 
 def _reason(

@@ -40,6 +40,7 @@ CRASH_POINTS: dict[str, str] = {
     "j5": "the end of a job is stored, nobody has heard of it",
     "j6": "a job waits for its next attempt, the runner does not know",
     "j7": "the cancel of a job is stored, not yet honoured",
+    "c18": "an agent is paused, what runs does not know",
     "d0": "an agent is marked as deleted, its rows are there",
     "d1": "a piece of a deleted agent's rows is gone",
 }

@@ -53,6 +53,7 @@ class Live:
         self._continuations: set[str] = set()
         self._plain: str | None = None
         self._recovery: Recovery | None = None
+        self._paused: str | None = None
         self._changes = 0
 
     # Turns tell
@@ -180,6 +181,8 @@ class Live:
                 watcher.send(encode.stream_pending(pending))
             watcher.show(messages, connect=True)
             watcher.tell(self._recovery)
+        if self._paused is not None:
+            watcher.send(encode.agent_paused(self._paused))
         self.watchers.add(watcher)
 
     def resume_request(self, watcher: Watcher, probe_id: str | None) -> None:
@@ -261,6 +264,14 @@ class Live:
     def remember_failure(self, request_id: str, error: str) -> None:
         """The last turn before this start failed: whoever connects is told."""
         self.terminal = TerminalRecord(request_id, error)
+
+    def paused(self, reason: str | None) -> None:
+        """An operator has paused the agent, and why; None: it goes on. Whoever asks must see why
+        nothing comes.
+        """
+        if reason != self._paused:
+            self._paused = reason
+            self.watchers.send(encode.agent_paused(reason))
 
     def cleared(self, but: str | None) -> None:
         """The conversation is gone: whoever waits is released, the others empty their list.

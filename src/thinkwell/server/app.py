@@ -24,6 +24,7 @@ from thinkwell.hooks.brought import listed
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress, HostClient, check_agent_name
 from thinkwell.host.stub import AgentStub
+from thinkwell.journal.operating import PAUSED, Which
 from thinkwell.server import options
 from thinkwell.server.asgi import AsgiCall, Receive, Scope, Send, local_path
 from thinkwell.server.guard import LOCAL_HOSTS
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from thinkwell.hooks.feature import Feature
     from thinkwell.host.control import Control
     from thinkwell.host.host import Host
+    from thinkwell.host.operators import Operators
     from thinkwell.server.access import Auth, BeforeHook
     from thinkwell.server.edge import Edge
     from thinkwell.store.sqlite import Durability
@@ -202,6 +204,16 @@ class App:
             last = min(0.2 * self.drain_timeout, 2.0)  # for the server's own end
             self._drain_by = asyncio.get_running_loop().time() + self.drain_timeout - last
 
+    async def drain(self) -> None:
+        """Let turns that run end while clients still see them, within most of `drain_timeout`.
+
+        None begins any more: what is asked meanwhile is accepted, and answered after the restart.
+        """
+        self.begin_drain()
+        if self._host is not None and self._drain_by is not None:
+            left = self._drain_by - asyncio.get_running_loop().time()
+            await self._host.drain(max(left - min(0.3 * left, 3.0), 0.0))
+
     @property
     def is_busy(self) -> bool:
         """Whether an agent has a turn, or anything else somebody waits for."""
@@ -247,6 +259,46 @@ class App:
         if self._host is None:
             raise HostClosedError("The app is not running. Use `async with app:` or serve it.")
         return await self._host.delete(address)
+
+    async def pause(
+        self, cls: type[Agent] | str, name: str = "default", *, reason: str = PAUSED
+    ) -> bool:
+        """Let an agent accept turns and jobs and begin none of them until `resume`.
+
+        What runs goes on to its end. It stays paused over restarts; connected clients are told.
+        False if there is no such agent.
+        """
+        return await self._operators.pause(self._id("pause", cls, name), reason)
+
+    async def resume(self, cls: type[Agent] | str, name: str = "default") -> bool:
+        """Let a paused agent go on. False if it was not paused."""
+        return await self._operators.resume(self._id("resume", cls, name))
+
+    async def stop_turns(
+        self,
+        cls: type[Agent] | str | None = None,
+        name: str = "default",
+        *,
+        request_id: str | None = None,
+        reason: str = "stopped by an operator",
+    ) -> int:
+        """Stop turns that run or wait: one, those of one agent, or without arguments all there are.
+
+        Stored first, so that a crash does not bring them back. How many there were.
+        """
+        agent = None if cls is None else self._id("stop_turns", cls, name)
+        return await self._operators.stop_turns(Which(agent=agent, turn=request_id), reason)
+
+    @property
+    def _operators(self) -> Operators:
+        if self._host is None:
+            raise HostClosedError("The app is not running. Use `async with app:` or serve it.")
+        return self._host.operators
+
+    def _id(self, call: str, cls: type | str, name: str) -> str:
+        served, class_name = self._served(cls)
+        check_agent_name(name, lambda text: f"app.{call}({served.__name__}, {text})")
+        return AgentAddress(class_name, name).id
 
     def _served(self, cls: type | str) -> tuple[type, str]:
         """A class and its name in URLs, by either of them."""

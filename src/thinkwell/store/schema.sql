@@ -16,7 +16,9 @@ CREATE TABLE agents (
     generation BIGINT NOT NULL DEFAULT 0,
     state TEXT,
     created_at DOUBLE PRECISION NOT NULL,
-    deleted_at DOUBLE PRECISION
+    deleted_at DOUBLE PRECISION,
+    paused_at DOUBLE PRECISION,
+    pause_reason TEXT
 );
 CREATE INDEX agents_deleted ON agents (id) WHERE deleted_at IS NOT NULL;
 

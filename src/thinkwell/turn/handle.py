@@ -24,6 +24,7 @@ from thinkwell.messages.message import UIMessage
 from thinkwell.session.rows import Appended
 from thinkwell.turn.ask.run_options import Options
 from thinkwell.turn.end.ending import TurnOutcome, TurnResult
+from thinkwell.turn.line.take_over import Ticket
 
 InputFunction: TypeAlias = Callable[
     [list[UIMessage]], "Sequence[UIMessage] | Awaitable[Sequence[UIMessage]]"
@@ -85,6 +86,7 @@ class TurnHandle:
         "outcome",
         "record",
         "start",
+        "take_over",
     )
 
     def __init__(
@@ -111,6 +113,8 @@ class TurnHandle:
         """The turn that keeps its slot until this one has ended; it may be one of another agent."""
         self.due: float | None = None
         """When a debounced turn may begin, on the monotonic clock."""
+        self.take_over: Ticket | None = None
+        """Where it waits for its place, if it was found unsettled at a start of the host."""
         self.input_function = input_function
         self.controller = AbortController()
         self.ended: Ended | None = None

@@ -31,6 +31,7 @@ from thinkwell.tools.tool import Tool
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.line.line import TurnLine
 from thinkwell.turn.line.suspects import Suspects
+from thinkwell.turn.line.take_over import TakeOver
 
 if TYPE_CHECKING:
     from thinkwell.turn.ask.policy import Crowd
@@ -120,6 +121,10 @@ class Audience(Protocol):
         """The last turn before this start failed: whoever connects is told."""
         ...
 
+    def paused(self, reason: str | None) -> None:
+        """An operator has paused the agent, and why; None: it goes on."""
+        ...
+
     def cleared(self, but: str | None) -> None:
         """The conversation is gone; the connection `but` has emptied its own list."""
         ...
@@ -167,6 +172,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     """The code that runs here, as turn rows name it (`journal/code_version.py`)."""
     suspects: Suspects
+    take_over: TakeOver
+    """Where turns wait that were found at a start."""
     audience: Audience
     line: TurnLine
     crowd: Crowd

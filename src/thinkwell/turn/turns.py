@@ -349,6 +349,23 @@ class Turns:
             self._abort(handle, reason)
         return stopped
 
+    def abort(self, request_id: str, reason: str) -> None:
+        """Stop a turn of which it is stored already that it must."""
+        handle = self.line.find(request_id)
+        if handle is not None:
+            self._abort(handle, reason)
+
+    def pause(self, reason: str) -> None:
+        """An operator wants no turn to begin: clients are told."""
+        self.line.paused = True
+        self.parts.audience.paused(reason)
+
+    def resume(self) -> None:
+        """Turns may begin again."""
+        self.line.paused = False
+        self.parts.audience.paused(None)
+        self.line.wake()
+
     def _abort(self, handle: TurnHandle, reason: str) -> None:
         handle.controller.abort(reason)
         self.line.wake()  # it may be waiting for its time
@@ -432,7 +449,9 @@ class Turns:
         for record in await unsettled_turns(parts.store, agent_id):
             if record.attempt > 0:
                 self.parts.audience.recovering(record.request_id)
-            self._put(TurnHandle(record))
+            handle = TurnHandle(record)
+            handle.take_over = parts.take_over.ticket()
+            self._put(handle)
         self.line.wake()
 
     async def deliver_owed(self) -> None:

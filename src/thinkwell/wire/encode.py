@@ -185,6 +185,11 @@ def chat_recovering(recovering: bool, request_id: str | None = None) -> str:  # 
     return _frame("cf_agent_chat_recovering", recovering=recovering, id=request_id)
 
 
+def agent_paused(reason: str | None) -> str:
+    """Ours: an operator has paused the agent, or it goes on. Clients of others ignore it."""
+    return _frame("thinkwell_agent_paused", paused=reason is not None, reason=reason)
+
+
 def rpc_result(call_id: str, result: Any, *, done: bool = True) -> str:
     """S5: a value of a call; `done` unless more follow."""
     return dumps({"type": "rpc", "id": call_id, "success": True, "result": result, "done": done})

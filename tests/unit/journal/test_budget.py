@@ -17,7 +17,7 @@ from thinkwell.journal.budget import (
     MODEL,
     Budget,
     Decision,
-    GiveUp,
+    GivenUp,
     GoOn,
     Incident,
     Interruption,
@@ -48,8 +48,8 @@ class Life:
         self.decision: Decision | None = None
 
     @property
-    def given_up(self) -> GiveUp | None:
-        return self.decision if isinstance(self.decision, GiveUp) else None
+    def given_up(self) -> GivenUp | None:
+        return self.decision if isinstance(self.decision, GivenUp) else None
 
     @property
     def reason(self) -> str | None:
@@ -96,7 +96,7 @@ class Life:
 
     def _judge(self, found: Interruption, *, wanted: bool = True) -> None:
         self.decision = decide(self.incident, found, self.budget, self.now, wanted=wanted)
-        if isinstance(self.decision, GiveUp):
+        if isinstance(self.decision, GivenUp):
             return
         self.boot += 1
         self.incident = self.decision.incident.begun(self.boot, self.progress, milestones=self.work)
@@ -388,7 +388,7 @@ def test_case_40_a_turn_may_be_tried_anew_and_continued_later_on_one_count():
     ],
 )
 def test_every_reason_has_a_sentence_for_operators(reason: Any, place: str, text: str):
-    given_up = GiveUp(reason=reason, incident=Incident(), count=3, places=(place,))
+    given_up = GivenUp(reason=reason, incident=Incident(), count=3, places=(place,))
     assert text in given_up.text
 
 
@@ -477,5 +477,5 @@ def test_a_model_call_that_brought_text_is_not_held_against_the_turn():
 
 def test_what_is_given_up_says_so_on_its_incident():
     decision = decide(Incident(), Interruption(cause="stall"), Budget(max_attempts=0), 5.0)
-    assert isinstance(decision, GiveUp)
+    assert isinstance(decision, GivenUp)
     assert (decision.incident.exhausted, decision.places) == ("max_attempts_exceeded", (MODEL,))

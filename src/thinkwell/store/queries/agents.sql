@@ -48,6 +48,19 @@ ORDER BY c.updated_at DESC, c.agent LIMIT :limit OFFSET :offset;
 INSERT INTO conversations (agent, class, updated_at) VALUES (:agent, :class, :updated_at)
 ON CONFLICT (agent) DO UPDATE SET updated_at = excluded.updated_at;
 
+-- name: pause_agent
+-- Its turns and jobs wait from now on.
+UPDATE agents SET paused_at = :now, pause_reason = :reason WHERE id = :id AND deleted_at IS NULL;
+
+-- name: resume_agent
+-- They go on.
+UPDATE agents SET paused_at = NULL, pause_reason = NULL
+WHERE id = :id AND paused_at IS NOT NULL AND deleted_at IS NULL;
+
+-- name: paused_agents
+-- All that wait, and why.
+SELECT id, pause_reason FROM agents WHERE paused_at IS NOT NULL AND deleted_at IS NULL;
+
 -- name: all_agents
 -- The ids of all agents.
 SELECT id FROM agents WHERE deleted_at IS NULL;

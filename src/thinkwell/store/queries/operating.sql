@@ -39,7 +39,7 @@ SELECT * FROM jobs WHERE id = :id AND agent = COALESCE(:agent, agent) ORDER BY a
 
 -- name: agents_overview
 -- All agents with the number of their turns, the latest used first.
-SELECT a.id, a.created_at, COUNT(t.seq) AS turns, MAX(t.created_at) AS last_turn_at,
+SELECT a.id, a.created_at, a.paused_at, a.pause_reason, COUNT(t.seq) AS turns, MAX(t.created_at) AS last_turn_at,
        SUM(CASE WHEN t.status IN ('accepted', 'running') THEN 1 ELSE 0 END) AS unsettled,
        SUM(CASE WHEN s.deaths IS NOT NULL AND t.status IN ('accepted', 'running') THEN 1
                 WHEN t.stop_reason = 'parked'
@@ -49,11 +49,11 @@ SELECT a.id, a.created_at, COUNT(t.seq) AS turns, MAX(t.created_at) AS last_turn
 FROM agents a LEFT JOIN turns t ON t.agent = a.id
      LEFT JOIN starts s ON s.agent = a.id AND s.boot IS NULL AND s.deaths >= :deaths
 WHERE a.class = COALESCE(:class, a.class) AND a.deleted_at IS NULL
-GROUP BY a.id, a.created_at ORDER BY last_turn_at DESC, a.id LIMIT :limit;
+GROUP BY a.id, a.created_at, a.paused_at, a.pause_reason ORDER BY last_turn_at DESC, a.id LIMIT :limit;
 
 -- name: agent_facts
 -- One agent and how much is stored of it.
-SELECT a.id, a.class, a.name, a.created_at, a.state,
+SELECT a.id, a.class, a.name, a.created_at, a.state, a.paused_at, a.pause_reason,
        (SELECT MAX(t.created_at) FROM turns t WHERE t.agent = a.id) AS last_turn_at,
        (SELECT COUNT(*) FROM messages m WHERE m.agent = a.id) AS messages,
        (SELECT COALESCE(SUM(m.bytes), 0) FROM messages m WHERE m.agent = a.id) AS message_bytes,

@@ -75,6 +75,19 @@ WHERE agent = :agent AND id = :id AND status IN ('accepted', :begun);
 UPDATE turns SET cancel_requested = :reason
 WHERE agent = :agent AND id = :id AND status IN ('accepted', 'running') AND cancel_requested IS NULL;
 
+-- name: turns_to_stop
+-- Turns that run or wait: one, those of one agent, or all.
+SELECT agent, id FROM turns
+WHERE status IN ('accepted', 'running') AND agent = COALESCE(:agent, agent)
+      AND id = COALESCE(:id, id)
+ORDER BY seq;
+
+-- name: request_cancels
+-- Somebody wants all of these to stop.
+UPDATE turns SET cancel_requested = :reason
+WHERE status IN ('accepted', 'running') AND cancel_requested IS NULL
+      AND agent = COALESCE(:agent, agent) AND id = COALESCE(:id, id);
+
 -- name: answering_turn
 -- The newest turn that wrote an answer.
 SELECT * FROM turns WHERE agent = :agent AND message_id = :message_id ORDER BY seq DESC LIMIT 1;

@@ -11,7 +11,7 @@ from thinkwell.core import json
 from thinkwell.core.errors import StoreError, TurnFailedError
 from thinkwell.hooks.contexts import ModelResponse, Stage
 from thinkwell.hooks.dispatch import HookFailedError
-from thinkwell.journal.budget import GiveUp
+from thinkwell.journal.budget import GivenUp
 from thinkwell.journal.turns import EndStatus, StopReason, TurnRecord
 from thinkwell.messages.message import UIMessage, text_of
 from thinkwell.messages.usage import Usage
@@ -66,7 +66,7 @@ class Parked(msgspec.Struct, frozen=True):
     None of the agent's code runs until that is stored: it may be what kills.
     """
 
-    given_up: GiveUp
+    given_up: GivenUp
 
 
 class Skipped(msgspec.Struct, frozen=True):

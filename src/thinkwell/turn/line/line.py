@@ -43,11 +43,14 @@ class TurnLine:
         self._tasks = tasks
         self._waiting: deque[TurnHandle] = deque()
         self._worker: asyncio.Task[None] | None = None
+        self._left = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self.generation = generation
         self.suspects = Suspects()
         """Which turns must not run beside one another."""
+        self.paused = False
+        """Whether an operator wants no turn to begin."""
         self.active: TurnHandle | None = None
         """The turn that holds the slot."""
         self._entering = 0
@@ -63,7 +66,7 @@ class TurnLine:
 
     def is_free(self) -> bool:
         """Whether whoever is entering has the slot next: nobody runs, waits or enters beside it."""
-        alone = self._entering <= 1 and not self.suspects.keys
+        alone = self._entering <= 1 and not self.suspects.keys and not self.paused
         return alone and self.active is None and not self._waiting
 
     def put(self, handle: TurnHandle) -> None:
@@ -83,6 +86,7 @@ class TurnLine:
         if handle in self._waiting:
             self._waiting.remove(handle)
             self._moved.set()
+            self._left.set()
 
     def wake(self) -> None:
         """Run what waits, unless that is going on already."""
@@ -104,27 +108,70 @@ class TurnLine:
         """Whether an input waits that the running turn must make room for (DESIGN §8.8)."""
         return any(handle.record.steer for handle in self._waiting)
 
+    async def wait_until_still(self) -> None:
+        """Until no turn runs, and none will begin by itself."""
+        while self.active is not None or (self._waiting and not self.paused):
+            self._left.clear()
+            await self._left.wait()
+
     async def wait_until_idle(self) -> None:
         """Until no turn runs and none waits."""
         await self._idle.wait()
 
+    def stands_still(self) -> bool:
+        """Whether nothing runs, and nothing will before an operator says so."""
+        return self.paused and self.active is None
+
     async def _must_wait(self, handle: TurnHandle) -> bool:
-        """Let a debounced turn wait for its time, a suspect for the one that runs, or either for a
-        change in the line.
+        """Let a debounced turn wait for its time, a suspect for the one that runs, one that was
+        found at a start for its place, or any of them for a change in the line.
         """
+        if self.paused and self._wanted(handle):
+            self._moved.clear()
+            await self._moved.wait()
+            return True
         pause = self._pause(handle)
         if self.suspects.keys and not handle.controller.signal.aborted:
             pause = max(pause, self.suspects.pause_before(handle.record, self.wake))
         if pause <= 0:
-            return False
+            return handle.take_over is not None and await self._waits_for_place(handle)
         self._moved.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await self._moved.wait()
         return True
 
+    async def _waits_for_place(self, handle: TurnHandle) -> bool:
+        """Whether a turn that was found at a start has none yet. Looked for again after a wait:
+        another suspect may have begun meanwhile.
+        """
+        ticket = handle.take_over
+        if ticket is None or ticket.holds or not self._wanted(handle):
+            return False
+        self._moved.clear()
+        await ticket.enter(self._moved, hurry=self._hurries(handle))
+        return True
+
+    def _wanted(self, handle: TurnHandle) -> bool:
+        """Whether it is to run: one that was stopped or cleared away only has to end."""
+        stopped = handle.controller.signal.aborted
+        return not stopped and handle.record.generation == self.generation
+
+    def _hurries(self, handle: TurnHandle) -> bool:
+        """Whether somebody waits behind a turn that was found at a start."""
+        return any(other.take_over is None for other in self._waiting if other is not handle)
+
     async def _take(self, handle: TurnHandle) -> None:
         work = self._run if handle.record.generation == self.generation else self._stale
+        if handle.take_over is not None:
+            try:
+                await self._take_in_order(work, handle)
+            finally:
+                handle.take_over.ended()
+            return
+        await self._take_in_order(work, handle)
+
+    async def _take_in_order(self, work: Runner, handle: TurnHandle) -> None:
         if not self.suspects.keys:  # as good as always
             await work(handle)
             return
@@ -143,7 +190,9 @@ class TurnLine:
                     log.exception("a turn left the line with an error", extra={"action": "queue"})
                 finally:
                     self.active = None
+                    self._left.set()
         finally:
             self._worker = None
+            self._left.set()
             if not self._waiting:
                 self._idle.set()

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from thinkwell.journal.budget import GiveUp, RecoveryKind
+from thinkwell.journal.budget import GivenUp, RecoveryKind
 from thinkwell.journal.ledger import LedgerRow
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
@@ -150,7 +150,7 @@ class Past:
         """How much work was done then."""
         self.kind: RecoveryKind = "retry"
         """How the running attempt takes the turn up, if it is not the first one."""
-        self.given_up: GiveUp | None = None
+        self.given_up: GivenUp | None = None
         """Why no other attempt is made."""
         self.declined: Declined | None = None
         """Why there was nothing to recover, or somebody did not want it."""

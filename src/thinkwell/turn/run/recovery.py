@@ -22,7 +22,7 @@ from thinkwell.core.turn_events import (
 from thinkwell.core.user_code import call_hook
 from thinkwell.hooks.contexts import ChatRecoveryContext
 from thinkwell.hooks.recovery import AS_USUAL, RecoveryOptions, recovery_of
-from thinkwell.journal.budget import GiveUp, GoOn, Incident, Interruption, decide, hook_place
+from thinkwell.journal.budget import GivenUp, GoOn, Incident, Interruption, decide, hook_place
 from thinkwell.messages.message import is_tool_part
 from thinkwell.turn.end.ending import GAVE_UP, Ending, Failed, Parked, StageError
 from thinkwell.turn.end.recovered import recovery_context, recovery_facts
@@ -45,19 +45,19 @@ async def take_up(turn: RunningTurn, *, finished: bool) -> Ending | None:
     """
     found = await interruption_of(turn)
     decision = _decide(turn, turn.record.incident, found)
-    if isinstance(decision, GiveUp) and not finished:
+    if isinstance(decision, GivenUp) and not finished:
         _give_up(turn, decision)
         return Parked(decision)
     before = turn.record.incident
     _count_attempt(turn, decision)
-    if isinstance(decision, GiveUp) or finished:
+    if isinstance(decision, GivenUp) or finished:
         turn.past.declined = "already_answered"
         return None
     if turn.signal.aborted:
         turn.past.declined = "stopped"
         return None
     answer = await _ask_app(turn, before, found, decision)
-    if isinstance(answer, GiveUp):
+    if isinstance(answer, GivenUp):
         return Parked(answer)
     if not answer.continue_:
         turn.input_applied = True  # by the attempt before
@@ -85,7 +85,7 @@ async def take_up_after_stall(turn: RunningTurn) -> float:
         answer = await _ask_app(turn, before, found, decision)
     else:
         _give_up(turn, decision)
-    if isinstance(answer, GiveUp):
+    if isinstance(answer, GivenUp):
         raise StageError("recovery", TurnError(_terminal(turn)))
     if isinstance(answer, RecoveryOptions) and not answer.continue_:
         raise StageError("recovery", _decline(turn))
@@ -110,13 +110,13 @@ async def attempt_begins(turn: RunningTurn) -> None:
 
 def _decide(
     turn: RunningTurn, incident: Incident, found: Interruption, *, wanted: bool = True
-) -> GoOn | GiveUp:
+) -> GoOn | GivenUp:
     """The one decision there is, with what holds for this agent now."""
     budget, now = recovery_of(turn.parts.agent.chat_recovery), turn.parts.clock.now()
     return decide(incident, found, budget, now, wanted=wanted)
 
 
-def _count_attempt(turn: RunningTurn, decision: GoOn | GiveUp) -> None:
+def _count_attempt(turn: RunningTurn, decision: GoOn | GivenUp) -> None:
     """The record says that an attempt begins; from here on it keeps a record of its places."""
     past = turn.past
     if isinstance(decision, GoOn):
@@ -130,7 +130,7 @@ def _count_attempt(turn: RunningTurn, decision: GoOn | GiveUp) -> None:
 
 async def _ask_app(
     turn: RunningTurn, before: Incident, found: Interruption, decision: GoOn
-) -> RecoveryOptions | GiveUp:
+) -> RecoveryOptions | GivenUp:
     """What the agent's own code says: it may refuse, or choose how to go on."""
     recovery = recovery_of(turn.parts.agent.chat_recovery)
     predicate = recovery.should_keep_recovering if decision.asks else None
@@ -145,7 +145,7 @@ async def _ask_app(
         async with at(turn, hook_place(PREDICATE, PREDICATE)):
             wanted = await _asked(turn, predicate, context)
         refusal = _decide(turn, before, found, wanted=wanted)
-        if isinstance(refusal, GiveUp):
+        if isinstance(refusal, GivenUp):
             _give_up(turn, refusal)
             return refusal
     answer = await hooks.on_chat_recovery(
@@ -173,7 +173,7 @@ def _has_only_words(turn: RunningTurn) -> bool:
     return not any(is_tool_part(part) for part in turn.reply.last_step())
 
 
-def _give_up(turn: RunningTurn, decision: GiveUp) -> None:
+def _give_up(turn: RunningTurn, decision: GivenUp) -> None:
     turn.past.given_up = decision
     turn.record = msgspec.structs.replace(turn.record, incident=decision.incident)
 

@@ -92,6 +92,8 @@ async def run_until_done(turn: RunningTurn) -> Ending:
         try:
             async with at(turn, ASSEMBLE) if turn.places else UNMARKED:
                 prompt = await assemble(turn)
+            if turn.handle.take_over is not None:
+                turn.handle.take_over.leave()
             with turn_span(turn, prompt) if turn.settings.telemetry else UNTRACED:
                 total = turn.settings.limits.total
                 async with limited(total) if total else UNLIMITED:
