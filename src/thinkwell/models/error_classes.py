@@ -26,61 +26,59 @@ ErrorClass: TypeAlias = Literal[
     "unknown",
 ]
 
-_SIGNS: Final[tuple[tuple[ErrorClass, re.Pattern[str]], ...]] = tuple(
-    (kind, re.compile("|".join(words), re.IGNORECASE))
-    for kind, words in (
+_WORDS: Final[tuple[tuple[ErrorClass, tuple[str, ...]], ...]] = (
+    (
+        "context_overflow",
         (
-            "context_overflow",
-            (
-                r"context[ _]length[ _]exceeded",
-                r"maximum (context|prompt) length",
-                r"prompt is too long",
-                r"reduce the length of",
-                r"exceeds the maximum number of tokens",
-                r"input token count",
-                r"input is too long",
-                r"too many (input )?tokens",
-                r"context window",
-                r"available context size",
-                r"input length and .?max_tokens.? exceed",
-                r"request_too_large",
-                r"string_above_max_length",
-            ),
+            r"context[ _]length[ _]exceeded",
+            r"maximum (context|prompt) length",
+            r"prompt is too long",
+            r"reduce the length of",
+            r"exceeds the maximum number of tokens",
+            r"input token count",
+            r"input is too long",
+            r"too many (input )?tokens",
+            r"context window",
+            r"available context size",
+            r"input length and .?max_tokens.? exceed",
+            r"request_too_large",
+            r"string_above_max_length",
         ),
+    ),
+    (
+        "quota",
         (
-            "quota",
-            (
-                r"insufficient[_ ](quota|balance|credits)",
-                r"exceeded your current quota",
-                r"billing_(hard_limit|not_active)",
-                r"credit balance is too low",
-                r"requires more credits",
-                r"payment required",
-            ),
+            r"insufficient[_ ](quota|balance|credits)",
+            r"exceeded your current quota",
+            r"billing_(hard_limit|not_active)",
+            r"credit balance is too low",
+            r"requires more credits",
+            r"payment required",
         ),
+    ),
+    (
+        "content_filter",
         (
-            "content_filter",
-            (
-                r"content[_ ](filter|policy|management policy)",
-                r"flagged (as|by|for)",
-                r"responsible ?ai",
-                r"blocked by .{0,20}(safety|guardrail)",
-            ),
+            r"content[_ ](filter|policy|management policy)",
+            r"flagged (as|by|for)",
+            r"responsible ?ai",
+            r"blocked by .{0,20}(safety|guardrail)",
         ),
+    ),
+    (
+        "auth",
         (
-            "auth",
-            (
-                r"invalid[_ ](api[_ ]?key|x-api-key)",
-                r"incorrect api key",
-                r"authentication_error",
-                r"permission_(error|denied)",
-                r"unauthorized",
-            ),
+            r"invalid[_ ](api[_ ]?key|x-api-key)",
+            r"incorrect api key",
+            r"authentication_error",
+            r"permission_(error|denied)",
+            r"unauthorized",
         ),
-        ("rate_limit", (r"rate[_ ]?limit", r"too many requests", r"resource_exhausted")),
-        ("transient", (r"overloaded", r"server_error", r"temporarily unavailable", r"try again")),
-    )
+    ),
+    ("rate_limit", (r"rate[_ ]?limit", r"too many requests", r"resource_exhausted")),
+    ("transient", (r"overloaded", r"server_error", r"temporarily unavailable", r"try again")),
 )
+_SIGNS: Final = tuple((kind, re.compile("|".join(words), re.IGNORECASE)) for kind, words in _WORDS)
 _BY_STATUS: Final[dict[int, ErrorClass]] = {
     400: "invalid_request",
     401: "auth",

@@ -2,27 +2,39 @@
 
 Once content has reached the listener an answer cannot be taken back, so a failure after that is
 told as it is. Which errors are worth retrying with the same model is decided in `turn`, not here.
+Why the chain moved on is logged, and is a warning of the answer's `Finish`. A model that keeps
+failing is left out for a while (`breaker.py`), unless no other is left.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 
+import msgspec
+
+from thinkwell.core.clock import Clock, SystemClock
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.signal import AbortSignal
-from thinkwell.models.base import Failure, Model, ModelEvent, ModelRequest
+from thinkwell.models.base import Failure, Finish, Model, ModelEvent, ModelRequest
+from thinkwell.models.breaker import Breaker
+from thinkwell.models.error_classes import default_error_classifier
+
+log = logging.getLogger("thinkwell.models")
 
 
 class FallbackModel:
     """Asks its models in order until one begins to answer."""
 
-    def __init__(self, models: Sequence[Model]) -> None:
+    def __init__(self, models: Sequence[Model], *, clock: Clock | None = None) -> None:
         if not models:
             raise ConfigurationError(
-                'A fallback chain needs a model: model = ["openai-chat:a", "openai-chat:b"]'
+                'A fallback chain needs a model: model = ["openai:a", "anthropic:b"]'
             )
         self.models = tuple(models)
         """The chain, first choice first."""
+        self._clock = clock or SystemClock()
+        self._breakers = [Breaker() for _ in models]
 
     @property
     def provider(self) -> str:
@@ -36,33 +48,63 @@ class FallbackModel:
 
     async def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
         """Run one call. See `base.py` for the contract."""
+        reasons: list[str] = []
         failure: Failure | None = None
-        for model in self.models:
+        for index in self._order(reasons):
             if signal.aborted:
                 return
             failure = None
             answered = False
-            events = model.stream(request, signal)
+            events = self.models[index].stream(request, signal)
+            self._breakers[index] = self._breakers[index].trying(self._clock.monotonic())
             try:
                 async for event in events:
                     if isinstance(event, Failure) and not answered:
                         failure = event
                         break
-                    answered = True
-                    yield event
+                    if not answered:
+                        answered = True
+                        self._breakers[index] = self._breakers[index].answered()
+                    yield _explained(event, reasons) if isinstance(event, Finish) else event
             finally:
                 # A generator that is left in the middle keeps its connection until it is
                 # collected.
                 await _close(events)
             if failure is None:
                 return
+            self._note(index, failure.error, reasons)
         if failure is not None:
             yield failure
+
+    def _order(self, reasons: list[str]) -> list[int]:
+        """Whom to ask, in order: those that are left alone for now come last."""
+        now = self._clock.monotonic()
+        resting = [at for at, breaker in enumerate(self._breakers) if breaker.is_open(now)]
+        reasons.extend(f"{_name(self.models[at])} was left out: it keeps failing" for at in resting)
+        ready = [at for at in range(len(self.models)) if at not in resting]
+        return ready or resting
+
+    def _note(self, index: int, error: Exception, reasons: list[str]) -> None:
+        kind, name = default_error_classifier(error), _name(self.models[index])
+        breaker = self._breakers[index].failed(kind, self._clock.monotonic())
+        self._breakers[index] = breaker
+        reasons.append(f"{name} failed ({kind}): {error}")
+        log.warning("%s failed (%s); the next model of the chain is asked: %s", name, kind, error)
 
     async def aclose(self) -> None:
         """Close the connections of every model in the chain."""
         for model in self.models:
             await close_model(model)
+
+
+def _explained(finish: Finish, reasons: list[str]) -> Finish:
+    if not reasons:
+        return finish
+    return msgspec.structs.replace(finish, warnings=(*reasons, *finish.warnings))
+
+
+def _name(model: Model) -> str:
+    return f"{model.provider}:{model.model_id}"
 
 
 async def close_model(model: Model) -> None:

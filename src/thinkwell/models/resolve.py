@@ -25,6 +25,8 @@ ModelLike: TypeAlias = "str | Model | Sequence[str | Model | Any] | Any"
 """A string, a `Model`, a pydantic-ai model, or a list of these."""
 
 _BRIDGE = "pydantic-ai/"
+_MOST_CHAINS = 100
+"""`get_model` may make new model objects for every turn."""
 
 
 def resolve_model(like: ModelLike) -> Model:
@@ -54,6 +56,7 @@ class ModelPool:
 
     def __init__(self) -> None:
         self._models: dict[str, Model] = {}
+        self._chains: dict[tuple[int, ...], FallbackModel] = {}
 
     def resolve(self, like: ModelLike) -> Model:
         """Like `resolve_model`, but the same string gives the same model."""
@@ -63,8 +66,18 @@ class ModelPool:
                 model = self._models[like] = resolve_model(like)
             return model
         if isinstance(like, list | tuple):
-            return FallbackModel([self.resolve(item) for item in cast("list[ModelLike]", like)])
+            return self._chain([self.resolve(item) for item in cast("list[ModelLike]", like)])
         return resolve_model(like)
+
+    def _chain(self, models: list[Model]) -> FallbackModel:
+        """One chain for the same models, so that it remembers which of them fail."""
+        key = tuple(map(id, models))  # the chain keeps its models, and so their ids, alive
+        chain = self._chains.get(key)
+        if chain is None:
+            if len(self._chains) >= _MOST_CHAINS:
+                self._chains.clear()
+            chain = self._chains[key] = FallbackModel(models)
+        return chain
 
     async def load(self, like: ModelLike) -> Model:
         """Like `resolve`, but what is imported for it is imported in a thread.
@@ -83,6 +96,7 @@ class ModelPool:
     async def aclose(self) -> None:
         """Close the connections of the models made here. Models handed in stay open."""
         models, self._models = self._models, {}
+        self._chains.clear()
         for model in models.values():
             await close_model(model)
 

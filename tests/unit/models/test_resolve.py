@@ -10,10 +10,12 @@ from msgspec.structs import replace
 from pydantic_ai.models.test import TestModel as EveryToolModel
 
 from tests.unit.models.helpers import collect, failure_of, finish_of, text_of
-from thinkwell.core.errors import ConfigurationError, MissingExtraError
+from thinkwell.core.clock import SystemClock
+from thinkwell.core.errors import ConfigurationError, MissingExtraError, ModelError
 from thinkwell.core.signal import AbortController
 from thinkwell.models import resolve
 from thinkwell.models.anthropic import AnthropicModel
+from thinkwell.models.breaker import COOL_DOWN, FAILURES
 from thinkwell.models.demo import DemoModel
 from thinkwell.models.fallback import FallbackModel
 from thinkwell.models.openai_chat import OpenAIChatModel
@@ -163,6 +165,19 @@ class TestPool:
         assert chain.models[0] is pool.resolve("demo")
 
 
+class ManualClock(SystemClock):
+    """A clock that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self._now = 1_000.0
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += seconds
+
+
 class TestFallbackChain:
     async def test_the_next_model_is_asked_when_one_fails_before_it_spoke(self):
         first, second = ScriptedModel([[error(ValueError("down"))]]), ScriptedModel(["Hi there"])
@@ -190,6 +205,45 @@ class TestFallbackChain:
             resolve_model([ScriptedModel([fail]), second]), signal=controller.signal
         )
         assert (events, second.requests) == ([], [])
+
+    async def test_the_answer_says_why_the_chain_moved_on(self, caplog):
+        busy = ModelError("busy", status=529, retryable=True)
+        chain = resolve_model([ScriptedModel([[error(busy)]]), ScriptedModel(["Hi"])])
+        finish = finish_of(await collect(chain))
+        assert finish.warnings == ("scripted:scripted failed (transient): busy",)
+        assert "the next model of the chain is asked" in caplog.text
+
+    async def test_a_model_that_keeps_failing_is_left_alone_for_a_while(self):
+        clock = ManualClock()
+        busy = ModelError("busy", status=529, retryable=True)
+        first = ScriptedModel([*([error(busy)] for _ in range(FAILURES)), "I am back"])
+        chain = FallbackModel([first, ScriptedModel(["Hi"] * (FAILURES + 1))], clock=clock)
+        for _ in range(FAILURES + 1):
+            assert text_of(await collect(chain)) == "Hi"
+        assert len(first.requests) == FAILURES
+        clock.advance(COOL_DOWN)
+        assert text_of(await collect(chain)) == "I am back"
+
+    async def test_a_model_is_asked_although_it_keeps_failing_if_no_other_is_left(self):
+        busy = ModelError("busy", status=529, retryable=True)
+        only = ScriptedModel([*([error(busy)] for _ in range(FAILURES)), "Hi"])
+        chain = FallbackModel([only], clock=ManualClock())
+        for _ in range(FAILURES):
+            failure_of(await collect(chain))
+        assert text_of(await collect(chain)) == "Hi"
+
+    async def test_a_request_that_nobody_could_answer_says_nothing_about_the_model(self):
+        long = ModelError("prompt is too long", status=400)
+        first = ScriptedModel([[error(long)]] * 5)
+        chain = FallbackModel([first, ScriptedModel(["Hi"] * 5)], clock=ManualClock())
+        for _ in range(5):
+            await collect(chain)
+        assert len(first.requests) == 5
+
+    async def test_the_same_chain_remembers_across_turns(self):
+        pool = ModelPool()
+        models = [ScriptedModel(), ScriptedModel()]
+        assert pool.resolve(models) is pool.resolve(list(models))
 
     def test_a_chain_of_nothing_is_refused(self):
         with pytest.raises(ConfigurationError, match="needs a model"):
