@@ -33,6 +33,10 @@ class ServerProcess:
     def ws(self) -> str:
         return f"ws://127.0.0.1:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def memory(self) -> int:
         """The resident memory in bytes."""
         return psutil.Process(self._process.pid).memory_info().rss

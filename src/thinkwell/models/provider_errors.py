@@ -50,6 +50,11 @@ def unreadable(provider: str, payload: bytes, error: Exception) -> ModelError:
     )
 
 
+def endless(provider: str, error: ValueError) -> ModelError:
+    """The error for a stream that would fill the memory. Asking again would bring the same."""
+    return ModelError(f"{provider} sent {error}.", provider=provider, retryable=False)
+
+
 def cut_stream(provider: str, *, empty: bool) -> ModelError:
     """The error for a stream that ended before the answer did."""
     text = (

@@ -26,8 +26,15 @@ from thinkwell.core.clock import SystemClock
 from thinkwell.core.errors import ModelError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.models.base import Failure, ModelEvent, ModelRequest
-from thinkwell.models.provider_errors import BODY_LIMIT, is_retryable, refusal_hint, stream_error
+from thinkwell.models.provider_errors import (
+    BODY_LIMIT,
+    endless,
+    is_retryable,
+    refusal_hint,
+    stream_error,
+)
 from thinkwell.models.retry_after import retry_hint
+from thinkwell.models.sse import EndlessLineError
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, ClientTimeout
@@ -291,7 +298,13 @@ class _Response:
         reader = self._reader
         while not reader.done and (chunk := await self._response.content.readany()):
             self._silent = False
-            if events := reader.feed(chunk):
+            try:
+                events = reader.feed(chunk)
+            except EndlessLineError as error:
+                self._over = True
+                self._response.close()
+                return [Failure(endless(self._endpoint.provider, error))]
+            if events:
                 self._over = reader.failed
                 return events
         self._over = True

@@ -8,21 +8,33 @@ done per socket chunk, not per line, wherever possible.
 
 from __future__ import annotations
 
+LONGEST_LINE = 64 * 1024 * 1024
+"""Bytes of one line. A line without an end would be kept until the memory is full."""
+
+
+class EndlessLineError(ValueError):
+    """A line that has become longer than any event is."""
+
 
 class SsePayloads:
     """Cuts one event stream into its `data:` payloads."""
 
-    __slots__ = ("_pending",)
+    __slots__ = ("_held", "_pending")
 
     def __init__(self) -> None:
         self._pending: list[bytes] = []
+        self._held = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The payloads completed by this chunk, in order."""
+        """The payloads completed by this chunk, in order. Raises `EndlessLineError`."""
         if b"\n" not in chunk:
             # One huge line may come in many chunks; joining once keeps that linear.
             self._pending.append(chunk)
+            self._held += len(chunk)
+            if self._held > LONGEST_LINE:
+                raise EndlessLineError(f"a line longer than {LONGEST_LINE:,} bytes")
             return []
+        self._held = 0
         if self._pending:
             self._pending.append(chunk)
             chunk = b"".join(self._pending)
