@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from thinkwell import App, Think, ToolContext, tool
 from thinkwell.hooks import ChatResponse, StepFinishContext
 from thinkwell.jobs import JobContext
+from thinkwell.store.deleting import PIECE
 
 MOMENT = 0.01
 """Seconds a tool works: long enough to be killed in."""
@@ -23,6 +24,12 @@ class Line(BaseModel):
 
 
 class Shop(Think):
+    async def on_start(self) -> None:
+        await self.approvals.allow("gift", {"size": "small"})
+        if self.name.startswith("chaos-spare"):  # has more rows than are deleted at a time
+            for number in range(2 * PIECE):
+                await self.storage.set(f"k{number}", number)
+
     @tool
     async def pay(self, cents: Annotated[int, Field(ge=1)], to: str) -> str:
         """Pay somebody: never twice."""
@@ -52,6 +59,12 @@ class Shop(Think):
         """Give money back, if somebody allows it."""
         await asyncio.sleep(MOMENT)
         return f"refunded {cents}"
+
+    @tool(needs_approval=True)
+    async def gift(self, size: Literal["small"]) -> str:
+        """Give something away: a rule allows small gifts."""
+        await asyncio.sleep(MOMENT)
+        return f"gave a {size} one"
 
     @tool
     async def fail(self, reason: str) -> str:
