@@ -25,6 +25,7 @@ from thinkwell.core.events import (
     ToolQueued,
 )
 from thinkwell.core.turn_events import (
+    ChatOnStartDegraded,
     ChatRecoveryAttempt,
     ChatRecoveryCompleted,
     ChatRecoveryDetected,
@@ -60,6 +61,7 @@ __all__ = [
     "BusEvent",
     "CallEvent",
     "ChatDecision",
+    "ChatOnStartDegraded",
     "ChatRecoveryAttempt",
     "ChatRecoveryCompleted",
     "ChatRecoveryDetected",

@@ -25,6 +25,7 @@ REFERENCES = {
     "chatRecovery": "chat_recovery",
     "chatStreamStallTimeoutMs": "chat_stream_stall_timeout",
     "continueLastTurn": "continue_last_turn",
+    "getOnStartDegradations": "get_on_start_degradations",
     "hasPendingInteraction": "has_pending_interaction",
     "hydrationByteBudget": "hydration_byte_budget",
     "onChatRecovery": "on_chat_recovery",

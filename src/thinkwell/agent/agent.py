@@ -19,6 +19,7 @@ from thinkwell.agent.definition import (
 from thinkwell.agent.state import Source, StateBox
 from thinkwell.core.authority import Action, Subject, may_by_default
 from thinkwell.core.bus import AgentEvents
+from thinkwell.core.degradations import Degradations
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import MaybeAsync
 from thinkwell.features.jobs.jobs import Jobs
@@ -49,6 +50,7 @@ class AgentParts(NamedTuple):
     seats: Seats
     jobs: Jobs
     storage: Storage
+    degradations: Degradations
     turns: Turns | None
     """Of an agent that chats."""
 
@@ -111,6 +113,7 @@ class Agent(Generic[StateT]):
         """Take the parts. Before the agent's own code runs: all of it may use them."""
         self._state, self._connections = parts.state, parts.connections
         self._seats, self.jobs, self.storage = parts.seats, parts.jobs, parts.storage
+        self._degradations = parts.degradations
         if parts.turns is not None:
             self._turns = parts.turns
 

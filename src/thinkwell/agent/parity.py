@@ -27,6 +27,7 @@ from thinkwell.agent.entry import (
     wait_until_stable,
 )
 from thinkwell.agent.history_view import HistoryView
+from thinkwell.core.degradations import Degradation, Degradations
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import MaybeAsync
 from thinkwell.hooks.contexts import (
@@ -54,6 +55,7 @@ class Parity:
     """What the references call it."""
 
     _turns: Turns
+    _degradations: Degradations
     _history: HistoryView | None = None
     session: Session
 
@@ -225,6 +227,10 @@ class Parity:
         It is stored when this returns, replaces what was kept before, and goes with the turn.
         """
         await stash(self._turns.parts.owner.agent_id, data)
+
+    def get_on_start_degradations(self) -> tuple[Degradation, ...]:
+        """What of this agent could not be read when it woke, and it serves without."""
+        return tuple(self._degradations)
 
     async def reset_turn_state(self) -> None:
         """Stop what runs and skip what waits. Messages stay."""

@@ -126,25 +126,30 @@ class StateBox:
     def _typed(self, value: Any) -> Any:
         return value if self._shape is None else read_as(self._shape, value, "The state")
 
-    async def load(self, stored: str | None, initial: Any, *, store: bool = True) -> None:
+    async def load(
+        self, stored: str | None, initial: Any, *, store: bool = True
+    ) -> ValueError | None:
         """Take what is stored; a broken state or none at all gives way to the initial one.
 
-        Unless `store`, that one is only shown.
+        Unless `store`, that one is only shown. A broken one stays in the store until another is
+        set, for whoever can mend it; what is wrong with it is returned.
         """
+        broken: ValueError | None = None
         if stored is not None:
             try:
                 json.loads(stored)
-            except ValueError:
-                log.error("the stored state is broken", extra={"agent": self._agent_id})
+            except ValueError as error:
+                broken = error
             else:
                 self._text = stored
-                return
+                return None
         if initial is not None:
             text = json.dumps(json.to_storable(initial))
             self._typed(json.loads(text))  # a wrong one is told now, not to whoever reads it first
-            if store:
+            if store and broken is None:
                 await self._store(text)
             self._text = text
+        return broken
 
     async def set(self, value: Any, source: Source = "server") -> None:
         """Judge, store, show. Raises what the validator raises, and changes nothing then."""

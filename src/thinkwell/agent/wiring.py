@@ -23,7 +23,15 @@ from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import ConfigurationError, StoreUnavailableError, TurnError
+from thinkwell.core.degradations import Degradations
+from thinkwell.core.errors import (
+    ConfigurationError,
+    OwnershipLostError,
+    StoreError,
+    StoreUnavailableError,
+    TurnError,
+)
+from thinkwell.core.events import AgentDamaged
 from thinkwell.core.ids import new_id
 from thinkwell.core.limits import NO_LIMIT
 from thinkwell.core.tasks import CLOSING, TaskOwner
@@ -299,14 +307,17 @@ async def wake(
     connections = Connections(agent_id, agent, watchers, tasks)
     write = partial(shared.commits.run, owner)
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
-    await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
+    degradations = Degradations(agent_id, shared.bus, shared.clock)
+    broken = await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
+    if broken is not None:
+        degradations.note("state", broken)
     desk = _desk_of(agent, owner, shared)
     turns = None if instance is None else Turns(tasks, owned.generation)
     chat = turns and Chat(turns, Live(watchers, turns.transcript, turns.find_ended))
     storage = partial(Storage, shared.store, shared.commits, owner)
     agent.events.attach(shared.bus, agent_id)
     seats = _seat_features(agent, turns, storage, shared)
-    parts = AgentParts(state, connections, seats, Jobs(desk), storage(AGENT), turns)
+    parts = AgentParts(state, connections, seats, Jobs(desk), storage(AGENT), degradations, turns)
     agent._wire(parts)  # pyright: ignore[reportPrivateUsage] - nobody else may
     if instance is not None and chat is not None:
         await _wire_chat(instance, chat, seats, owner, shared=shared)
@@ -316,7 +327,9 @@ async def wake(
         chat.turns.pause(why)
     elif chat is not None:
         chat.turns.line.paused = shared.draining
-    await _start(agent, seats, chat)
+    if chat is not None:
+        chat.live.unreadable = partial(degradations.note, "transcript-hydration")
+    await _start(agent, seats, chat, degradations)
     if chat is not None and chat.turns.owed:
         shared.new_due_job(agent_id, shared.clock.now())
     return Activation(
@@ -341,16 +354,35 @@ async def _claim(cls: type[Agent], name: str, shared: Shared, *, create: bool) -
         raise
 
 
-async def _start(agent: Agent, seats: Seats, chat: Chat | None) -> None:
-    """Features, then `on_start`, then turns: each finds what came before it."""
+async def _start(agent: Agent, seats: Seats, chat: Chat | None, degradations: Degradations) -> None:
+    """Features, then `on_start`, then turns: each finds what came before it.
+
+    Code of the app that fails keeps the agent asleep; rows that cannot be read do not.
+    """
     try:
         await seats.boot()
         await call_hook("on_start", agent.on_start)
         if chat is not None:
-            await chat.turns.recover()
+            await _recover(chat.turns, degradations)
     except BaseException:
         await seats.close(CLOSING)  # the next try begins with new ones
         raise
+
+
+async def _recover(turns: Turns, degradations: Degradations) -> None:
+    """Take up unsettled turns, as far as they can be read. The others stay as they are."""
+    parts = turns.parts
+    try:
+        damaged = await turns.recover()
+    except (StoreUnavailableError, OwnershipLostError):
+        raise
+    except StoreError as error:
+        parts.bus.emit(AgentDamaged, agent=parts.owner.agent_id, error=error)
+        degradations.note("durable-work-recovery", error)
+        return
+    if damaged:
+        text = f"These turns could not be read and have ended: {', '.join(damaged)}."
+        degradations.note("durable-work-recovery", StoreError(text))
 
 
 def _seat_features(

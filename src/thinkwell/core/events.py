@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, get_args
 from thinkwell.core.bus_event import BusEvent, JobEvent, Problem, type_of
 from thinkwell.core.principal import Principal
 from thinkwell.core.turn_events import (
+    ChatOnStartDegraded,
     ChatRecoveryAttempt,
     ChatRecoveryCompleted,
     ChatRecoveryDetected,
@@ -216,6 +217,7 @@ Event: TypeAlias = (
     | ChatRecoveryFailed
     | ChatRecoveryExhausted
     | ChatDecision
+    | ChatOnStartDegraded
     | ApprovalAsked
     | ApprovalRuleMade
     | ApprovalRuleRevoked

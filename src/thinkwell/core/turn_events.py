@@ -130,6 +130,15 @@ class ChatRecoveryExhausted(RecoveryEvent, frozen=True, kw_only=True):
     """The same in a sentence."""
 
 
+class ChatOnStartDegraded(BusEvent, frozen=True, kw_only=True):
+    """Something stored of an agent cannot be read, and it serves without it."""
+
+    type: Literal["chat:onstart:degraded"] = "chat:onstart:degraded"
+    step: str
+    """`state`, `transcript-hydration` or `durable-work-recovery`."""
+    error: Problem
+
+
 class ChatTranscriptRepaired(TurnEvent, frozen=True, kw_only=True):
     """Stored messages had calls without a result or wrong inputs, and were mended."""
 

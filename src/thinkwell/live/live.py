@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Set
 from typing import Any, Protocol
 
 from thinkwell.core import json
-from thinkwell.core.errors import StoreError
+from thinkwell.core.errors import StoreError, StoreUnavailableError
 from thinkwell.journal.tail import Chunks, Ended, EndedTurn, Started, TailEvent, Updated
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.streams import Recovery, TerminalRecord, end_frame, news, replay
@@ -54,6 +54,8 @@ class Live:
         self._plain: str | None = None
         self._recovery: Recovery | None = None
         self._paused: str | None = None
+        self.unreadable: Callable[[StoreError], None] = _log_unreadable
+        """Told that the transcript could not be read for whoever connects."""
         self._changes = 0
 
     # Turns tell
@@ -169,7 +171,13 @@ class Live:
     async def connect(self, watcher: Watcher) -> None:
         """The chat part of the connect sequence; from then on the connection is told everything."""
         watcher.returned = self.watchers.knew(watcher.id)
-        messages = await self._newest_transcript(keep=True)
+        try:
+            messages = await self._newest_transcript(keep=True)
+        except StoreUnavailableError:
+            raise
+        except StoreError as error:  # what is damaged is not the client's fault: it can still ask
+            self.unreadable(error)
+            messages = NOTHING
         stream = self._flowing()
         if stream is not None:
             watcher.uninformed = True
@@ -409,6 +417,10 @@ class Live:
         self._changes += 1
         if len(self.watchers):
             self.watchers.send(encode.message_updated(json.dumps(visible_message(message))))
+
+
+def _log_unreadable(error: StoreError) -> None:
+    log.error("the transcript could not be read", exc_info=error, extra={"action": "connect"})
 
 
 def _is_plain(record: TurnRecord) -> bool:

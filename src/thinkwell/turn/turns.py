@@ -434,10 +434,13 @@ class Turns:
             await erase_traces(self.parts)
         return stale
 
-    async def recover(self) -> None:
-        """After a start: unsettled turns go back in line, those that owe hooks are remembered."""
+    async def recover(self) -> list[str]:
+        """After a start: unsettled turns go back in line, those that owe hooks are remembered.
+
+        The ids of those that could not be read, and have ended for that.
+        """
         parts, agent_id = self.parts, self.parts.owner.agent_id
-        await end_damaged(parts)
+        damaged = await end_damaged(parts)
         newest = await newest_turn(parts.store, agent_id)
         if newest is not None and newest.client_error is not None:
             parts.audience.remember_failure(newest.request_id, newest.client_error)
@@ -453,6 +456,7 @@ class Turns:
             handle.take_over = parts.take_over.ticket()
             self._put(handle)
         self.line.wake()
+        return damaged
 
     async def deliver_owed(self) -> None:
         """Run the hooks that turns of an earlier life owe, in the order of the turns."""

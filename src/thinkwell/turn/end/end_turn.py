@@ -154,12 +154,17 @@ async def end_broken(parts: Parts, handle: TurnHandle, error: Exception) -> None
     handle.finish(error)
 
 
-async def end_damaged(parts: Parts) -> None:
-    """Turns that cannot be read end, so that the agent's others go on. Told on the bus."""
+async def end_damaged(parts: Parts) -> list[str]:
+    """Turns that cannot be read end, so that the agent's others go on. Told on the bus.
+
+    Their ids.
+    """
     agent_id = parts.owner.agent_id
-    for request_id in await unreadable_turns(parts.store, agent_id):
+    damaged = await unreadable_turns(parts.store, agent_id)
+    for request_id in damaged:
         key = (agent_id, request_id)
         await parts.commits.insist(
             parts.owner, lambda tx, key=key: settle_turn(tx, key, DAMAGED, now=parts.clock.now())
         )
         parts.bus.emit(AgentDamaged, agent=agent_id, request_id=request_id)
+    return damaged
