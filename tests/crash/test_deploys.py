@@ -104,7 +104,7 @@ async def test_reconcile_is_asked_and_the_changed_tool_does_not_run(
     await ask_and_die(world, "c8", options)
     (world.folder / "reconcile").write_text(answer)
     part, _ = await go_on(world, options, **CHANGED)
-    assert shown in part.get("output", part.get("errorText"))
+    assert shown in str(part.get("output", part.get("errorText")))
     assert world.lines("asked") == [{"input": {"amount": 5}}]
     assert len(world.effects("pay")) == 1
 

@@ -165,7 +165,7 @@ def _decision(kind: type[ToolDecision], fields: dict[str, Any], hook: Hook) -> T
 
 def as_classification(answer: object) -> Classification | None:
     """A known classification, or None."""
-    return answer if answer in CLASSIFICATIONS else None
+    return cast("Classification", answer) if answer in CLASSIFICATIONS else None
 
 
 def read_key(answer: object, key: str, hook: Hook) -> Any:

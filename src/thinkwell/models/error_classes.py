@@ -78,7 +78,9 @@ _WORDS: Final[tuple[tuple[ErrorClass, tuple[str, ...]], ...]] = (
     ("rate_limit", (r"rate[_ ]?limit", r"too many requests", r"resource_exhausted")),
     ("transient", (r"overloaded", r"server_error", r"temporarily unavailable", r"try again")),
 )
-_SIGNS: Final = tuple((kind, re.compile("|".join(words), re.IGNORECASE)) for kind, words in _WORDS)
+_SIGNS: Final[tuple[tuple[ErrorClass, re.Pattern[str]], ...]] = tuple(
+    (kind, re.compile("|".join(words), re.IGNORECASE)) for kind, words in _WORDS
+)
 _BY_STATUS: Final[dict[int, ErrorClass]] = {
     400: "invalid_request",
     401: "auth",
@@ -91,7 +93,7 @@ _BY_STATUS: Final[dict[int, ErrorClass]] = {
     422: "invalid_request",
     429: "rate_limit",
 }
-_PASSING: Final = ("rate_limit", "transient")
+_PASSING: Final[frozenset[ErrorClass]] = frozenset({"rate_limit", "transient"})
 
 
 def default_error_classifier(error: BaseException) -> ErrorClass:
@@ -130,8 +132,10 @@ def _by_words(error: BaseException) -> ErrorClass | None:
         said = f"{error.code}\n{said}\n{error.body}"
         # What the adapter knows will fail again is not made passing by a word in its text.
         retryable = error.retryable or error.status is None
-    found = (kind for kind, words in _SIGNS if words.search(said))
-    return next((kind for kind in found if retryable or kind not in _PASSING), None)
+    for kind, words in _SIGNS:
+        if words.search(said) and (retryable or kind not in _PASSING):
+            return kind
+    return None
 
 
 def _by_kind(error: BaseException) -> ErrorClass:
