@@ -137,6 +137,7 @@ _MODULES = frozenset(
         "errors",
         "events",
         "features",
+        "fibers",
         "hooks",
         "jobs",
         "messages",

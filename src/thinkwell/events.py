@@ -1,7 +1,7 @@
 """What happens inside, told to whoever subscribed to `app.events`: for metrics, logs and tests."""
 
 from thinkwell.core.bus import AgentEvents, EventBus, Subscriber
-from thinkwell.core.bus_event import BusEvent, CallEvent, JobEvent, TurnEvent
+from thinkwell.core.bus_event import BusEvent, CallEvent, FiberEvent, JobEvent, TurnEvent
 from thinkwell.core.events import (
     AgentDamaged,
     AgentParked,
@@ -13,6 +13,10 @@ from thinkwell.core.events import (
     ChatDecision,
     ClientForged,
     Event,
+    FiberEnded,
+    FiberInterrupted,
+    FiberSkipped,
+    FiberStarted,
     JobCancelled,
     JobFailed,
     JobFinished,
@@ -78,6 +82,11 @@ __all__ = [
     "ClientForged",
     "Event",
     "EventBus",
+    "FiberEnded",
+    "FiberEvent",
+    "FiberInterrupted",
+    "FiberSkipped",
+    "FiberStarted",
     "HookFailed",
     "HookLeftBehind",
     "JobCancelled",

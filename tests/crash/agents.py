@@ -18,6 +18,7 @@ from typing import Any
 from tests.crash.model import PlannedModel, write_line
 from thinkwell import Agent, App, ChatRecovery, HttpRequest, Think, ToolContext, tool
 from thinkwell.core.ids import new_id
+from thinkwell.fibers import FiberContext, FiberRecovery, fiber
 from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepContext, StepFinishContext
 from thinkwell.jobs import JobContext
 from thinkwell.session.session import Session
@@ -218,4 +219,33 @@ class Careful(Think):
         return f"did {note}"
 
 
-app = App(agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful])
+class Weaver(Talker):
+    """Has fibers. A POST to its address starts one: `{"method": ...}` or `{"closure": ...}`."""
+
+    async def on_request(self, request: HttpRequest) -> Any:
+        asked = json.loads(request.body)
+        if "method" in asked:
+            started = await self.start_fiber("weave", idempotency_key="weave")
+        else:
+            started = await self.start_fiber("loose", self._loose, idempotency_key="loose")
+        return {"id": started.fiber_id, "accepted": started.accepted}
+
+    @fiber("weave")
+    async def weave(self, ctx: FiberContext) -> None:
+        """Three steps, each stashed."""
+        await self._steps(ctx)
+
+    async def _loose(self, ctx: FiberContext) -> None:
+        await self._steps(ctx)
+
+    async def _steps(self, ctx: FiberContext) -> None:
+        for step in range((ctx.snapshot or 0) + 1, 4):
+            write_line(FOLDER / "fibers.jsonl", {"step": step, "attempt": ctx.attempt})
+            await ctx.stash(step)
+
+    async def on_fiber_recovered(self, ctx: FiberRecovery) -> Any:
+        write_line(FOLDER / "recovered.jsonl", {"name": ctx.name, "snapshot": ctx.snapshot})
+        return {"status": "aborted", "reason": f"cut at {ctx.snapshot}"}
+
+
+app = App(agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful, Weaver])

@@ -16,6 +16,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import MessageTooLargeError, TurnError
 from thinkwell.core.limits import payer_of
+from thinkwell.core.signal import Disposer
 from thinkwell.hooks.feature import Client, JobOptions
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.ledger import call_times
@@ -189,6 +190,10 @@ class AgentKit:
     async def enqueue(self, job: str, payload: Any = None, **options: Unpack[JobOptions]) -> Job:
         """Have one of this feature's jobs done."""
         return await self.agent.jobs.enqueue(f"{self._name}.{job}", payload, **options)
+
+    def keep_awake(self) -> Disposer:
+        """The agent does not go to sleep until this is disposed of."""
+        return self.agent.jobs.desk.keep_awake()
 
     # What a client does
 

@@ -7,9 +7,10 @@ document, so that a name of our own never hides here. The bodies are in `entry.p
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, cast, overload
 
 from thinkwell.agent.agent_events import AgentEvent, AgentResponse
 from thinkwell.agent.callbacks import ChatCallback, ChatOutcome
@@ -28,8 +29,15 @@ from thinkwell.agent.entry import (
 )
 from thinkwell.agent.history_view import HistoryView
 from thinkwell.core.degradations import Degradation, Degradations
-from thinkwell.core.signal import AbortSignal
+from thinkwell.core.signal import AbortSignal, Disposer
 from thinkwell.core.user_code import MaybeAsync
+from thinkwell.features.fibers.context import (
+    FiberContext,
+    FiberFunction,
+    FiberRecovery,
+    current_fiber,
+)
+from thinkwell.features.fibers.fibers import Fibers
 from thinkwell.hooks.contexts import (
     ChatAbortContext,
     ChatDoneContext,
@@ -38,17 +46,24 @@ from thinkwell.hooks.contexts import (
 )
 from thinkwell.hooks.plugins import Cleanup, use
 from thinkwell.hooks.recovery import DEFAULT, ChatRecovery, RecoveryOptions
+from thinkwell.journal.fibers import Fiber, FiberStatus
 from thinkwell.journal.submission import Submission
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.session.session import Session
 from thinkwell.turn.ask.admission import MessageInput, TurnRequest, read_input, refuse_nested
 from thinkwell.turn.end.ending import TurnResult
 from thinkwell.turn.handle import InputFunction
+from thinkwell.turn.run.running import current_turn
 from thinkwell.turn.run.stash import stash
 from thinkwell.turn.turns import Turns
 
 if TYPE_CHECKING:
     from thinkwell.agent.think import Think
+
+
+log = logging.getLogger("thinkwell.fibers")
+
+R = TypeVar("R")
 
 
 class Parity:
@@ -58,6 +73,8 @@ class Parity:
     _degradations: Degradations
     _history: HistoryView | None = None
     session: Session
+    if TYPE_CHECKING:  # an annotation would be a name that the feature hides
+        fibers: Fibers
 
     # Settings
 
@@ -225,7 +242,11 @@ class Parity:
         """Keep a value with the turn that runs; `on_chat_recovery` finds it after a crash.
 
         It is stored when this returns, replaces what was kept before, and goes with the turn.
+        Inside a fiber it is the fiber's: `ctx.snapshot` has it after a crash.
         """
+        if current_turn.get() is None and current_fiber.get() is not None:
+            await self.fibers.stash(data)
+            return
         await stash(self._turns.parts.owner.agent_id, data)
 
     def get_on_start_degradations(self) -> tuple[Degradation, ...]:
@@ -235,6 +256,89 @@ class Parity:
     async def reset_turn_state(self) -> None:
         """Stop what runs and skip what waits. Messages stay."""
         await self._turns.reset()
+
+    # Fibers: `agent.fibers` has the same
+
+    def on_fiber_recovered(self, ctx: FiberRecovery, /) -> MaybeAsync[Mapping[str, Any] | None]:
+        """A fiber was cut off by a crash, and its function is gone with that process.
+
+        Return what became of it, `{"status": "completed"}`; None leaves it `interrupted`.
+        """
+        log.warning("fiber %s was interrupted", ctx.name, extra={"fiber": ctx.id})
+
+    async def run_fiber(self, name: str, fn: Callable[[FiberContext], Awaitable[R]]) -> R:
+        """The same as `fibers.run`."""
+        return await self.fibers.run(name, fn)
+
+    async def start_fiber(
+        self,
+        name: str,
+        fn: FiberFunction | None = None,
+        *,
+        fiber_id: str | None = None,
+        idempotency_key: str | None = None,
+        metadata: Any = None,
+        wait_for_completion: bool = False,
+    ) -> Fiber:
+        """The same as `fibers.start`."""
+        return await self.fibers.start(
+            name,
+            fn,
+            fiber_id=fiber_id,
+            idempotency_key=idempotency_key,
+            metadata=metadata,
+            wait_for_completion=wait_for_completion,
+        )
+
+    async def inspect_fiber(self, fiber_id: str) -> Fiber | None:
+        """The same as `fibers.inspect`."""
+        return await self.fibers.inspect(fiber_id)
+
+    async def inspect_fiber_by_key(self, idempotency_key: str) -> Fiber | None:
+        """The same as `fibers.inspect_by_key`."""
+        return await self.fibers.inspect_by_key(idempotency_key)
+
+    async def list_fibers(
+        self,
+        status: FiberStatus | Sequence[FiberStatus] | None = None,
+        name: str | None = None,
+        limit: int = 50,
+    ) -> list[Fiber]:
+        """The same as `fibers.list`."""
+        return await self.fibers.list(status, name, limit)
+
+    async def cancel_fiber(self, fiber_id: str, reason: str = "cancelled") -> bool:
+        """The same as `fibers.cancel`."""
+        return await self.fibers.cancel(fiber_id, reason)
+
+    async def cancel_fiber_by_key(self, idempotency_key: str, reason: str = "cancelled") -> bool:
+        """The same as `fibers.cancel_by_key`."""
+        return await self.fibers.cancel_by_key(idempotency_key, reason)
+
+    async def resolve_fiber(self, fiber_id: str, result: Mapping[str, Any]) -> bool:
+        """The same as `fibers.resolve`."""
+        return await self.fibers.resolve(fiber_id, result)
+
+    async def delete_fibers(
+        self,
+        status: FiberStatus | Sequence[FiberStatus] = ("completed", "aborted", "error"),
+        settled_before: float | None = None,
+        limit: int = 100,
+    ) -> int:
+        """The same as `fibers.delete`."""
+        return await self.fibers.delete(status, settled_before, limit)
+
+    async def keep_alive(self) -> Disposer:
+        """Keep the agent from going to sleep until what this returns is called."""
+        return self.fibers.kit.keep_awake()
+
+    async def keep_alive_while(self, fn: Callable[[], Awaitable[R]]) -> R:
+        """Keep the agent from going to sleep while a function runs; what that returns."""
+        dispose = self.fibers.kit.keep_awake()
+        try:
+            return await fn()
+        finally:
+            dispose()
 
     # What AG2B has on every agent
 

@@ -22,6 +22,7 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import MaybeAsync
 from thinkwell.features.approvals import Approvals
 from thinkwell.features.branches import Branches
+from thinkwell.features.fibers.fibers import Fibers
 from thinkwell.features.http_chat.chat import HttpChat
 from thinkwell.features.http_run import HttpRun
 from thinkwell.features.scopes import Scopes
@@ -103,12 +104,23 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
     from."""
     approvals: Approvals
     """Calls that wait for somebody, what was decided, and rules that always allow."""
+    fibers: Fibers
+    """Functions that remember how far they came, and go on after a crash."""
     turn_details: TurnFacts
     """How answers were made: steps, tokens, times."""
 
     # Annotated once more: type checkers compare what a subclass gives with its nearest base only.
     features: ClassVar[Sequence[Feature | Without]] = (
-        *(HttpChat(), HttpRun(), Branches(), Approvals(), TurnFacts(), Telemetry(), Scopes()),
+        *(
+            HttpChat(),
+            HttpRun(),
+            Branches(),
+            Approvals(),
+            Fibers(),
+            TurnFacts(),
+            Telemetry(),
+            Scopes(),
+        ),
     )
 
     # What to override

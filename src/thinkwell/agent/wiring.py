@@ -160,7 +160,8 @@ class Activation:
     @property
     def idle(self) -> bool:
         """Whether nobody is connected or calls, and nothing runs."""
-        return not (self._users or self.busy or self._tasks.busy or any(self._connections))
+        used = self._users or self.desk.kept_awake or any(self._connections)
+        return not (used or self.busy or self._tasks.busy)
 
     @property
     def owes_hooks(self) -> bool:

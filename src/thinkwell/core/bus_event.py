@@ -59,6 +59,14 @@ class JobEvent(BusEvent, frozen=True, kw_only=True):
     attempt: int
 
 
+class FiberEvent(BusEvent, frozen=True, kw_only=True):
+    """Something about one fiber."""
+
+    fiber: str
+    """Its id."""
+    name: str
+
+
 def type_of(event: type[BusEvent]) -> str:
     """The name of an event, as its class has it."""
     fields = {field.name: field for field in msgspec.structs.fields(event)}

@@ -457,6 +457,10 @@ class ApprovalError(ThinkwellError):
     """A rule about approvals that cannot be made: its tool, its arguments or who it is for."""
 
 
+class FiberError(ThinkwellError):
+    """A fiber that cannot be started or changed, or a stash outside of one."""
+
+
 class ReadonlyError(ThinkwellError):
     """Somebody who may only look tried to change the agent's state."""
 

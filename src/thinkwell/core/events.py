@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
-from thinkwell.core.bus_event import BusEvent, JobEvent, Problem, type_of
+from thinkwell.core.bus_event import BusEvent, FiberEvent, JobEvent, Problem, type_of
 from thinkwell.core.principal import Principal
 from thinkwell.core.turn_events import (
     ChatOnStartDegraded,
@@ -163,6 +163,36 @@ class JobHeld(JobEvent, frozen=True, kw_only=True):
     reason: str
 
 
+class FiberStarted(FiberEvent, frozen=True, kw_only=True):
+    """An attempt of a fiber has begun."""
+
+    type: Literal["fiber:run:started"] = "fiber:run:started"
+    attempt: int
+
+
+class FiberEnded(FiberEvent, frozen=True, kw_only=True):
+    """A fiber is over, and how is stored."""
+
+    type: Literal["fiber:run:ended"] = "fiber:run:ended"
+    status: str
+    """`completed`, `aborted`, `interrupted` or `error`."""
+    error: str | None
+
+
+class FiberInterrupted(FiberEvent, frozen=True, kw_only=True):
+    """A fiber was cut off and its function is gone: `on_fiber_recovered` is asked."""
+
+    type: Literal["fiber:run:interrupted"] = "fiber:run:interrupted"
+    attempt: int
+
+
+class FiberSkipped(FiberEvent, frozen=True, kw_only=True):
+    """The recovery of a fiber failed for too long, and it is given up."""
+
+    type: Literal["fiber:recovery:skipped"] = "fiber:recovery:skipped"
+    reason: str
+
+
 class AgentParked(BusEvent, frozen=True, kw_only=True):
     """An agent stays asleep, because the process died too often at its start."""
 
@@ -239,6 +269,10 @@ Event: TypeAlias = (
     | JobFailed
     | JobCancelled
     | JobHeld
+    | FiberStarted
+    | FiberEnded
+    | FiberInterrupted
+    | FiberSkipped
     | AgentParked
     | AgentPaused
     | AgentResumed

@@ -20,6 +20,7 @@ from thinkwell.core.authority import Action, Subject
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.principal import Principal
+from thinkwell.core.signal import Disposer
 from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.jobs import JobHandler
 from thinkwell.hooks.routes import Route
@@ -258,6 +259,10 @@ class Kit(Protocol):
 
         The options are those of `agent.jobs.enqueue`.
         """
+        ...
+
+    def keep_awake(self) -> Disposer:
+        """The agent does not go to sleep until this is disposed of. Costs nothing meanwhile."""
         ...
 
     # What a client does

@@ -14,7 +14,7 @@ from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import JobError
 from thinkwell.core.events import JobCancelled
-from thinkwell.core.signal import AbortController
+from thinkwell.core.signal import AbortController, Disposer
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.hooks.jobs import JobContext, JobHandlers
 from thinkwell.journal.crash_points import crash_here
@@ -76,6 +76,7 @@ class JobDesk:
         self._bus = bus
         self._new_due = new_due
         self._running: dict[str, AbortController] = {}
+        self._kept: set[object] = set()
 
     # What may be asked for
 
@@ -146,6 +147,17 @@ class JobDesk:
         if revived:
             self._new_due(self.agent_id, now)
         return revived
+
+    def keep_awake(self) -> Disposer:
+        """The agent does not go to sleep until this is disposed of, which may be done twice."""
+        token = object()
+        self._kept.add(token)
+        return lambda: self._kept.discard(token)
+
+    @property
+    def kept_awake(self) -> bool:
+        """Whether somebody wants the agent to stay awake."""
+        return bool(self._kept)
 
     # What the runner does
 

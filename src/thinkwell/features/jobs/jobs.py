@@ -31,6 +31,11 @@ class Jobs:
     def __init__(self, desk: JobDesk) -> None:
         self._desk = desk
 
+    @property
+    def desk(self) -> JobDesk:
+        """What features build on whose work is jobs of another kind: schedules, for instance."""
+        return self._desk
+
     async def enqueue(
         self,
         name: str,

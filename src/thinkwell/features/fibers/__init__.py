@@ -1,0 +1,1 @@
+"""Fibers: functions of an agent whose progress outlives the process."""
