@@ -42,6 +42,12 @@ class Shop(Think):
         await asyncio.sleep(MOMENT)
         return {"key": ctx.idempotency_key, "lines": len(lines)}
 
+    @tool(effect="tx")
+    async def count(self, article: str) -> str:
+        """Count something; the count is stored with the result or not at all."""
+        await self.storage.set(f"count-{article}", 1)
+        return f"counted {article}"
+
     @tool(effect="pure")
     def look(self, article: str, limit: float | None = None) -> list[str]:
         """Look something up, in a thread."""

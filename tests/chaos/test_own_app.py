@@ -19,6 +19,8 @@ KILLS = 100
 SEEDS = (11, 12, 13, 14)
 AT_A_TIME = 9
 POINTS = list(CRASH_POINTS)
+ELSEWHERE = {"c18"}
+"""Points that only an operator's command comes to; `tests/crash` has them."""
 
 
 def held(report: ChaosReport) -> None:
@@ -37,7 +39,8 @@ async def test_every_named_point_kills_the_app_and_every_promise_holds(tmp_path:
     options = ChaosOptions(app=APP, folder=tmp_path, kills=0, points=points, seed=first)
     report = await run_chaos(options)
     held(report)
-    assert report.points == dict.fromkeys(points, True)
+    missed = {point for point, reached in report.points.items() if not reached}
+    assert missed <= ELSEWHERE
 
 
 @pytest.mark.parametrize("seed", SEEDS)

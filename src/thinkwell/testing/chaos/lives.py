@@ -88,6 +88,13 @@ def life_at(seed: int, point: str, clients: int) -> Life:
     )
 
 
+def another_round(seed: int, point: str, number: int, clients: int) -> tuple[str, ...]:
+    """One more question for each client, when nothing has come to the point so far."""
+    chance = random.Random(f"{seed}/{point}/{number}")
+    label = f"at-{point.replace(':', '-')}.r{number}"
+    return tuple(make_question(f"{label}.c{client}.q0", chance) for client in range(clients))
+
+
 def _asks(
     label: str, chance: random.Random, clients: int, *, least: int = 0, most: int
 ) -> tuple[tuple[str, ...], ...]:

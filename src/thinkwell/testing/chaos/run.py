@@ -24,7 +24,7 @@ from thinkwell.core.tasks import TaskOwner
 from thinkwell.testing.chaos.child import FACTS, STORE
 from thinkwell.testing.chaos.door import Door
 from thinkwell.testing.chaos.effects import EFFECTS
-from thinkwell.testing.chaos.lives import Life, life_at, random_life
+from thinkwell.testing.chaos.lives import Life, another_round, life_at, random_life
 from thinkwell.testing.chaos.options import CannotBeginError, ChaosOptions
 from thinkwell.testing.chaos.plan import rehearsal
 from thinkwell.testing.chaos.process import DidNotStartError, ServedApp, last_lines
@@ -32,6 +32,8 @@ from thinkwell.testing.chaos.tab import Tab
 
 LIVES = "lives.jsonl"
 POLL = 0.01
+ROUNDS = 3
+"""How often everybody is asked again in a life that has not come to its crash point."""
 LIVES_OF_A_CHAT = 20
 """After so many lives tabs move on to new conversations: what they left must end without them."""
 _UNSETTLED = "SELECT count(*) FROM turns WHERE status IN ('accepted', 'running')"
@@ -139,8 +141,20 @@ class ChaosRun:
                 if life.point.startswith("d"):
                     await self._delete_one(app)
                 await self._until(self._ending(life), app)
+                if life.ending == "point":
+                    await self._insist(life, app)
             self._door.close()
             await (app.stop() if life.ending == "stop" else app.kill())
+
+    async def _insist(self, life: Life, app: ServedApp) -> None:
+        """Ask again, one tab at a time: some points lie where nobody has asked the next thing."""
+        for number in range(ROUNDS):
+            asks = another_round(self._options.seed, life.point, number, len(self._tabs))
+            for tab, question in zip(self._tabs, asks, strict=True):
+                if not app.alive:
+                    return
+                await _quietly(tab.ask(question))
+                await self._until(self._at_rest, app)
 
     @asynccontextmanager
     async def _life(self, life: Life) -> AsyncGenerator[ServedApp]:
