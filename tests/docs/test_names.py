@@ -40,5 +40,5 @@ def test_every_crash_point_is_explained():
     from thinkwell.journal.crash_points import CRASH_POINTS
 
     texts = [(ROOT / "docs" / page).read_text() for page in ("the-turn.md", "jobs.md", "cli.md")]
-    explained = {name for text in texts for name in re.findall(r"^\| ([acdj]\d+) \|", text, re.M)}
+    explained = {name for text in texts for name in re.findall(r"^\| ([acdeij]\d+) \|", text, re.M)}
     assert explained == set(CRASH_POINTS)

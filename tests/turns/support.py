@@ -312,6 +312,9 @@ class LoggingStore:
     async def scrub(self) -> None:
         await self._inner.scrub()
 
+    async def rewrite(self) -> None:
+        await self._inner.rewrite()
+
     async def shrink(self) -> bool:
         return await self._inner.shrink()
 

@@ -55,7 +55,7 @@ from thinkwell.live.watchers import Sink, Watcher, Watchers
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
-from thinkwell.store.base import Store
+from thinkwell.store.base import Reader, Store
 from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
 from thinkwell.tools.fingerprint import tools_fingerprint
 from thinkwell.tools.tool import read_tools
@@ -73,6 +73,9 @@ from thinkwell.wire.http import HttpRequest, HttpResponse
 GONE = 4410
 """With this code a client does not come back: the agent it was connected to is deleted."""
 DELETED = "The agent is deleted."
+ERASED = "Whoever asked for this is erased."
+RESTART = 1012
+"""The close code after which a client comes back by itself."""
 
 
 _SESSION = ValueKind(lambda value: isinstance(value, Session), "the session: `return session`")
@@ -250,6 +253,25 @@ class Activation:
         """Until no turn runs and none waits."""
         if self._turns is not None:
             await self._turns.wait_until_idle()
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing runs here and nobody calls, be clients connected or not."""
+        return not (self._users or self.busy or self._tasks.busy)
+
+    async def end_work_of(self, principal_id: str, store: Reader) -> None:
+        """Stop the turns and jobs of a person who is erased."""
+        named = {"agent": self.desk.agent_id, "principal": principal_id}
+        for row in await store.fetch_all("unsettled_of_principal", named):
+            await self.cancel_turn(row["id"], ERASED)
+        for row in await store.fetch_all("running_jobs_of_principal", named):
+            await self.desk.cancel(row["id"], ERASED)
+
+    async def restart(self) -> None:
+        """Stop, and have clients come back: they then see what is stored by then."""
+        for connection in self._connections:
+            connection.close(RESTART, "The agent starts again.")
+        await self.stop()
 
     async def delete(self, jobs_ended: Callable[[float], Awaitable[None]]) -> None:
         """Stop for good: its features hear of it, what runs is ended, its clients are sent away.

@@ -77,12 +77,13 @@ def show_agent(store: str, agent: str, *, as_json: bool) -> None:
 def _facts(database: ReadOnlySqlite, agent: str) -> dict[str, Any]:
     rows = database.fetch_all("agent_facts", {"agent": agent})
     if not rows:
-        raise click.ClickException(_no_agent(agent))
+        raise click.ClickException(no_agent(agent))
     state = rows[0]["state"]
     return {**rows[0], "state": None if state is None else json.loads(state)}
 
 
-def _no_agent(agent: str) -> str:
+def no_agent(agent: str) -> str:
+    """That there is none, and how to find one."""
     how = "" if "/" in agent else " Write it as CLASS/NAME."
     return f"There is no agent {agent}.{how} `thinkwell agents list` shows them."
 
@@ -101,7 +102,7 @@ def delete_agent(store: str, agent: str, *, ask_first: bool, as_json: bool) -> N
     else:
         deleted = _delete_here(path, agent)
     if not deleted:
-        raise click.ClickException(_no_agent(agent))
+        raise click.ClickException(no_agent(agent))
     if as_json:
         Printer().json({"agent": agent, "deleted": True, "featuresTold": served})
         return

@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from thinkwell.core import json
-from thinkwell.journal.crash_points import CRASH_POINTS
+from thinkwell.journal.crash_points import BY_COMMAND, CRASH_POINTS
 from thinkwell.testing.chaos import CannotBeginError, ChaosOptions, run_chaos
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def _points(at: tuple[str, ...], *, every: bool) -> tuple[str, ...]:
         if point.partition(":")[0] not in CRASH_POINTS:
             known = ", ".join(CRASH_POINTS)
             raise click.BadParameter(f"{point!r} is no crash point. There are {known}.")
-    return (*at, *CRASH_POINTS) if every else at
+    return (*at, *(point for point in CRASH_POINTS if point not in BY_COMMAND)) if every else at
 
 
 def _folder(keep: Path | None) -> Path:

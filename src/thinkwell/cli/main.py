@@ -300,7 +300,7 @@ def revoke(store: str, rule: str) -> None:
 
 @main.group()
 def agents() -> None:
-    """Look at agents, pause one or delete it."""
+    """Look at agents, pause one, move it to another database or delete it."""
 
 
 @agents.command("list")
@@ -359,6 +359,55 @@ def resume_agent(store: str, agent: str, *, as_json: bool) -> None:
     from thinkwell.cli import stopping
 
     stopping.resume_agent(store, agent, as_json=as_json)
+
+
+@agents.command("export")
+@click.argument("agent", metavar="CLASS/NAME")
+@_store_option
+def export_agent(store: str, agent: str) -> None:
+    """Write all of an agent as JSON lines, to move it or to keep it."""
+    from thinkwell.cli import transfer
+
+    transfer.export_agent(store, agent)
+
+
+@agents.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--as", "agent", metavar="CLASS/NAME", help="Give it another name.")
+@_json_option
+@_store_option
+def import_agent(store: str, file: Path, agent: str | None, *, as_json: bool) -> None:
+    """Take in an agent that was exported; its conversation goes on."""
+    from thinkwell.cli import transfer
+
+    transfer.bring_in(store, file, agent, as_json=as_json)
+
+
+@main.group()
+def principals() -> None:
+    """Hand out or erase what is stored of a person."""
+
+
+@principals.command("export")
+@click.argument("principal", metavar="ID")
+@_store_option
+def export_principal(store: str, principal: str) -> None:
+    """Write all that is stored of a person as JSON lines."""
+    from thinkwell.cli import transfer
+
+    transfer.export_principal(store, principal)
+
+
+@principals.command("erase")
+@click.argument("principal", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask whether you mean it.")
+@_json_option
+@_store_option
+def erase_principal(store: str, principal: str, *, yes: bool, as_json: bool) -> None:
+    """Erase a person: what they asked and were answered, in every agent."""
+    from thinkwell.cli import transfer
+
+    transfer.erase_principal(store, principal, ask_first=not yes, as_json=as_json)
 
 
 @main.command()

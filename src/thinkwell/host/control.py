@@ -17,6 +17,8 @@ there already was left by a process that died.
     {"do": "stop_turns", "agent": ..., "turn": ...}       -> {"ok": true, "turns": 3}
     {"do": "pause", "agent": ..., "reason": ...}          -> {"ok": true, "paused": true}
     {"do": "resume", "agent": ...}                        -> {"ok": true, "resumed": true}
+    {"do": "erase", "principal": ...}                     -> {"ok": true, "erased": true}
+    {"do": "import", "file": ..., "agent": ...}           -> {"ok": true, "agent": ..., "rows": 7}
     {"do": "stop"}                                        -> {"ok": true}, then its end
 """
 
@@ -105,6 +107,8 @@ class Control:
             "stop_turns": self._stop_turns,
             "pause": self._pause,
             "resume": self._resume,
+            "erase": self._erase,
+            "import": self._import,
         }
 
     async def start(self) -> None:
@@ -246,6 +250,15 @@ class Control:
 
     async def _resume(self, request: JsonObject) -> JsonObject:
         return {"resumed": await self._host.operators.resume(_address(request).id)}
+
+    async def _erase(self, request: JsonObject) -> JsonObject:
+        await self._host.erase(str(request["principal"]))
+        return {"erased": True}
+
+    async def _import(self, request: JsonObject) -> JsonObject:
+        agent, named = request.get("agent"), Path(str(request["file"]))
+        agent_id, rows = await self._host.import_agent(named, None if agent is None else str(agent))
+        return {"agent": agent_id, "rows": rows}
 
 
 async def _read(reader: asyncio.StreamReader) -> JsonObject | None:

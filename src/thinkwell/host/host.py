@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 from thinkwell.agent.agent import Agent
@@ -34,13 +36,15 @@ from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.deletions import Deletions
+from thinkwell.host.erasure import HOST, Erasure, digest_of
+from thinkwell.host.imports import import_agent
 from thinkwell.host.job_runner import Awake as JobsAwake
 from thinkwell.host.job_runner import JobRunner
 from thinkwell.host.local import LocalHostClient
 from thinkwell.host.operators import Operators
 from thinkwell.host.starts import Starts
 from thinkwell.host.stub import AgentStub
-from thinkwell.host.upkeep import HOST, Upkeep
+from thinkwell.host.upkeep import Upkeep
 from thinkwell.journal.boots import (
     SOON,
     Boot,
@@ -54,6 +58,8 @@ from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import agents_with_work, all_agents, has_work
 from thinkwell.store.base import Store
 from thinkwell.store.deleting import has_rows
+from thinkwell.store.ownership import claim_if_there
+from thinkwell.store.transfer import stage_file
 from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.line.suspects import Suspects
 
@@ -127,7 +133,7 @@ class Host:
         self._shared.agents = self._stub
         for cls in self._classes.values():
             check_served(cls, features_of(cls, features))  # not when the first agent wakes
-        self._upkeep = Upkeep(self._shared, retention)
+        self._upkeep = Upkeep(self._shared, retention, self._new_erasure())
         self._starts = Starts(store)
         self.operators = Operators(self._shared, self._activations, self._go_on)
         """What operators do to it."""
@@ -273,6 +279,88 @@ class Host:
         self._awake.pop(address.id, None)
         self._last_used.pop(address.id, None)
 
+    async def erase(self, principal_id: str) -> None:
+        """Erase a person from every agent. It goes on whatever happens to the caller."""
+        await self._upkeep.erase(digest_of(principal_id))
+
+    def _new_erasure(self) -> Erasure:
+        self._held: dict[str, asyncio.Future[None]] = {}
+        commits = self._shared.commits
+        return Erasure(
+            self._store,
+            partial(commits.insist, None),
+            asleep=self._asleep,
+            delete=self._delete_whole,
+            forget_blobs=commits.forget_blobs,
+        )
+
+    async def _delete_whole(self, agent_id: str) -> None:
+        address = AgentAddress.of(agent_id)
+        if self._serves(address):
+            await self.delete(address)
+        else:  # nobody runs it here
+            await self._deletions.remove(agent_id)
+
+    @asynccontextmanager
+    async def _asleep(self, agent_id: str, principal_id: str) -> AsyncGenerator[bool]:
+        """Nobody runs the agent while the block does; whoever asks for it waits. False if it has
+        work of somebody else.
+        """
+        activation = await self._if_awake(agent_id)
+        if activation is not None:
+            await activation.end_work_of(principal_id, self._store)
+            if not activation.at_rest:
+                yield False
+                return
+        async with self._hold(agent_id):
+            if activation is not None:
+                await activation.restart()
+            address, now = AgentAddress.of(agent_id), self._shared.clock.now()
+            # Whoever was left behind and still writes for it is refused from here on.
+            named = {"cls": address.class_name, "name": address.name}
+            await claim_if_there(self._store, agent_id, **named, now=now)
+            yield True
+        if await has_work(self._store, agent_id):
+            self._take_up_work(agent_id)
+
+    async def _if_awake(self, agent_id: str) -> Activation | None:
+        task = self._awake.get(agent_id)
+        try:
+            return None if task is None else await asyncio.shield(task)
+        except Exception:  # noqa: BLE001 - told to whoever asked for it
+            return None
+
+    @asynccontextmanager
+    async def _hold(self, agent_id: str) -> AsyncGenerator[None]:
+        """Keep an agent from being woken."""
+        self._awake.pop(agent_id, None)
+        self._last_used.pop(agent_id, None)
+        free = self._held[agent_id] = asyncio.get_running_loop().create_future()
+        try:
+            yield
+        finally:
+            del self._held[agent_id]
+            free.set_result(None)
+
+    async def import_agent(self, source: Path, agent_id: str | None) -> tuple[str, int]:
+        """Take in an agent from an export: its id and how many rows it has."""
+        staged = await asyncio.to_thread(stage_file, source)
+        try:
+            address = AgentAddress.of(agent_id or staged.about)
+            self._check_served(address)
+            if address.id in self._held or address.id in self._deletions:
+                raise StoreError(f"The agent {address.id} is just being deleted or imported.")
+            async with self._hold(address.id):
+                commit = partial(self._shared.commits.insist, None)
+                now = self._shared.clock.now()
+                count = await import_agent(commit, staged, address.id, now=now)
+        finally:
+            staged.close()
+        if await has_work(self._store, address.id):
+            self._take_up_work(address.id)
+        self._jobs.new_due(address.id, self._shared.clock.now())
+        return address.id, count
+
     def _forget(self, agent_id: str) -> None:
         """The next agent of that name has a start of its own."""
         self._starts.forget(agent_id)
@@ -399,6 +487,8 @@ class Host:
 
     async def _wake(self, address: AgentAddress, *, create: bool) -> Activation:
         cls = self._classes[address.class_name]
+        while (held := self._held.get(address.id)) is not None:
+            await asyncio.shield(held)
         if address.id in self._deletions:
             await self._deletions.remove(address.id)  # what was there before is no part of it
         async with self._starts.watched(address.id):

@@ -16,24 +16,27 @@ from typing import TypeAlias
 
 from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import StoreError, StoreUnavailableError
+from thinkwell.core.limits import NO_LIMIT
 from thinkwell.core.retention import Retention
 from thinkwell.features.jobs.desk import JobDesk
 from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.jobs import RunAgain
+from thinkwell.host.erasure import HOST, Erasure
+from thinkwell.host.erasure import JOB as ERASE
 from thinkwell.journal.aging import Walk, age_turns, drop_old_decisions, next_walk
 from thinkwell.journal.blobs import drop_unused_blobs
-from thinkwell.journal.jobs import drop_ended_jobs
+from thinkwell.journal.jobs import drop_ended_jobs, find_job
 from thinkwell.journal.trimming import drop_old_streams, trim_journal
 from thinkwell.session.versions import drop_old_versions
 
 log = logging.getLogger("thinkwell.host")
 
-HOST = "/host"
-"""Whose job it is: the class of an agent is never empty."""
 JOB_PIECE, STREAM_PIECE, BLOB_PIECE, TURN_PIECE = 500, 50, 100, 200
 """Rows that one transaction drops: a few milliseconds."""
 SHRINKS = 16
 """How often one run of the job cuts a few pages off the file."""
+LOOK, BUSY_PAUSE = 0.05, 0.5
+"""Seconds between two looks whether an erasure has ended, and whether a busy agent is free."""
 PAUSE = 600.0
 """Seconds after which it looks again when nothing is left to drop."""
 
@@ -45,9 +48,15 @@ Drop: TypeAlias = Callable[..., Awaitable[int]]
 class Upkeep:
     """The host, as far as its jobs are concerned. Every public async method can be a job."""
 
-    def __init__(self, shared: Shared, retention: Retention | None = None) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        retention: Retention | None = None,
+        erasure: Erasure | None = None,
+    ) -> None:
         self._retention = retention or Retention()
         self._walk = Walk()
+        self._erasure = erasure
         self._clock = shared.clock
         self._commits = shared.commits
         self._store = shared.store
@@ -62,6 +71,23 @@ class Upkeep:
             new_due=shared.new_due_job,
         )
 
+    async def erase(self, digest: str) -> None:
+        """Have a person erased, and wait until they are. Leaving stops nothing."""
+        job = await Jobs(self.desk).enqueue(
+            ERASE, {"digest": digest}, max_attempts=NO_LIMIT, max_delay=PAUSE
+        )
+        while not job.ended:
+            await asyncio.sleep(LOOK)
+            job = await find_job(self._store, HOST, job.id) or job
+        if job.status != "done":
+            raise StoreError(f"The erasure has not come to its end: {job.error or job.status}.")
+
+    async def erase_principal(self, payload: dict[str, str]) -> RunAgain | None:
+        """Erase whoever has that digest. Agents with work of others are tried again soon."""
+        if self._erasure is None or await self._erasure.run(payload["digest"]):
+            return None
+        return RunAgain(BUSY_PAUSE)
+
     async def ensure(self) -> None:
         """Have the row of the one job there is, from the first start of a database on."""
         try:
@@ -69,6 +95,8 @@ class Upkeep:
             job = await Jobs(self.desk).enqueue("drop_old_rows", key="drop_old_rows", delay=PAUSE)
             if job.ended:  # it failed too often in an earlier life
                 await self.desk.revive(job.id)
+            for left in await Jobs(self.desk).list(status="failed", name=ERASE):
+                await self.desk.revive(left.id)  # whatever kept it from its end, a person is to go
         except StoreUnavailableError:
             pass  # the store's health has heard of it; the next start plans it
         except (StoreError, ValueError):  # one damaged row must not keep the others from starting

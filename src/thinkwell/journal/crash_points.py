@@ -43,7 +43,17 @@ CRASH_POINTS: dict[str, str] = {
     "c18": "an agent is paused, what runs does not know",
     "d0": "an agent is marked as deleted, its rows are there",
     "d1": "a piece of a deleted agent's rows is gone",
+    "i0": "an import has begun, none of its rows is there",
+    "i1": "a piece of an imported agent's rows is there",
+    "e0": "the erasure of a person is stored as a job, nothing is erased",
+    "e1": "a piece of a person's turns is erased",
+    "e2": "a person's rows in one agent are erased",
+    "e3": "all rows of a person are erased, the file is not rewritten",
+    "e4": "the file is rewritten, the end of the erasure is not stored",
 }
+
+BY_COMMAND = frozenset({"i0", "i1", "e0", "e1", "e2", "e3", "e4"})
+"""Points that only a command of the operator reaches, never the work of an app."""
 
 _armed = os.environ.get("THINKWELL_CRASH_AT", "")
 _name, _, _count = _armed.partition(":")

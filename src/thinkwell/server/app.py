@@ -300,6 +300,15 @@ class App:
         check_agent_name(name, lambda text: f"app.{call}({served.__name__}, {text})")
         return AgentAddress(class_name, name).id
 
+    async def erase(self, principal_id: str) -> None:
+        """Erase a person: what they asked and were answered, in every agent and every table.
+
+        Agents that nobody else has talked to are deleted whole. It goes on after a crash.
+        """
+        if self._host is None:
+            raise HostClosedError("The app is not running. Use `async with app:` or serve it.")
+        await self._host.erase(principal_id)
+
     def _served(self, cls: type | str) -> tuple[type, str]:
         """A class and its name in URLs, by either of them."""
         for known, class_name in self._names.items():

@@ -95,6 +95,13 @@ class Store(Reader, Protocol):
         """Content was erased: have it leave the files too, soon and away from the event loop."""
         ...
 
+    async def rewrite(self) -> None:
+        """Write the database anew, so that nothing is left of what was deleted from it.
+
+        Returns when the files hold what is stored and nothing else. Everybody who writes waits.
+        """
+        ...
+
     async def shrink(self) -> bool:
         """Give back a piece of the space that nothing uses, if that is much. Whether more is left.
 

@@ -21,6 +21,7 @@ from importlib.resources import files
 from typing import Literal
 
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.store.tables import transfer_statements
 
 Dialect = Literal["sqlite", "psycopg"]
 
@@ -96,7 +97,8 @@ def load_queries() -> Mapping[str, Query]:
 def statements(dialect: Dialect) -> Mapping[str, str]:
     """SQL by query name, spelled for one driver."""
     spell = to_psycopg if dialect == "psycopg" else str
-    return {name: spell(query.sql) for name, query in load_queries().items()}
+    named = {name: query.sql for name, query in load_queries().items()}
+    return {name: spell(sql) for name, sql in {**named, **transfer_statements()}.items()}
 
 
 def to_psycopg(sql: str) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,23 @@ class ReadOnlySqlite:
         """Every row of the named query, as of the last commit."""
         try:
             return [dict(row) for row in self._connection.execute(_sql(query), params)]
+        except sqlite3.Error as error:
+            raise StoreError(f"Cannot read {self.path}: {error}") from error
+
+    @contextmanager
+    def snapshot(self) -> Generator[None]:
+        """Everything read in the block is as of one commit, whatever is written meanwhile."""
+        self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def rows(self, query: str, params: Params) -> Iterator[dict[str, Any]]:
+        """The rows of the named query one by one, for what is too large to be held."""
+        try:
+            for row in self._connection.execute(_sql(query), params):
+                yield dict(row)
         except sqlite3.Error as error:
             raise StoreError(f"Cannot read {self.path}: {error}") from error
 

@@ -123,6 +123,15 @@ class SqliteStore:
         if self._checkpointer is not None:
             self._checkpointer.empty_soon()
 
+    async def rewrite(self) -> None:
+        """Write the file anew: `secure_delete` overwrites what is deleted, but not the copies that
+        were left in unused space when rows moved from one page to another.
+        """
+        link = self._opened()
+        link.refuse_own_transaction("rewrite")
+        if self._checkpointer is not None:
+            await self._checkpointer.rewrite(link.lock)
+
     async def shrink(self) -> bool:
         """Give some unused pages of the file back, if a good part of it is unused.
 

@@ -19,6 +19,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from thinkwell.core.errors import StoreError
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.store.threads import WorkerThread
 
@@ -72,6 +73,16 @@ class Checkpointer:
             async with lock:
                 await self._worker.run(lambda: self._checkpoint("PASSIVE"))
 
+    async def rewrite(self, lock: asyncio.Lock) -> None:
+        """Write the database anew and empty the log. Raises `StoreError` if the disk is full."""
+        async with lock:
+            await self._worker.run(self._vacuum)
+        while True:
+            async with lock:
+                if await self._worker.run(self._truncate):
+                    return
+            await asyncio.sleep(EMPTY_RETRY)  # a reader still needs the old pages
+
     async def close(self) -> None:
         """Empty the log and stop. The caller makes sure that nobody writes any more."""
         await self._tasks.close()
@@ -106,6 +117,14 @@ class Checkpointer:
                 self.empty_soon()
         if not emptied:
             await asyncio.sleep(EMPTY_RETRY)
+
+    def _vacuum(self) -> None:
+        if self._connection is None:
+            self._connection = self._connect()
+        try:
+            self._connection.execute("VACUUM")
+        except sqlite3.Error as error:
+            raise StoreError(f"The file could not be rewritten: {error}") from error
 
     def _truncate(self) -> bool:
         if self._connection is None:

@@ -144,8 +144,9 @@ SELECT t.seq, t.agent, t.id, t.created_at, t.settled_at,
 FROM turns t WHERE t.seq > :after ORDER BY t.seq LIMIT :limit;
 
 -- name: trim_turn
--- A spent turn past its age: who asked, its messages, its times and its usage stay.
-UPDATE turns SET message_ids = CASE WHEN input IS NULL THEN message_ids ELSE
+-- A spent turn past its age: who asked, its messages, its times and its usage stay. From here on
+-- `message_ids` names the messages it brought, not those its client spoke of.
+UPDATE turns SET message_ids = CASE WHEN input IS NULL THEN NULL ELSE
                      (SELECT json_group_array(json_extract(value, '$.id')) FROM json_each(input)) END,
                  principal = CASE WHEN principal IS NULL THEN NULL
                                   ELSE json_object('id', json_extract(principal, '$.id')) END,

@@ -1,0 +1,112 @@
+"""An agent that comes from another database.
+
+Until its last row is written it counts as deleted: nobody owns or finds it, and what a process that
+dies half-way leaves of it is removed at the next start. Other agents write in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from thinkwell.core import json
+from thinkwell.core.errors import StoreError
+from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.trimming import Commit
+from thinkwell.store.base import Transaction
+from thinkwell.store.deleting import has_rows
+from thinkwell.store.tables import counted_column, tables_of_agents
+from thinkwell.store.transfer import Staged
+
+PIECE = 200
+"""Rows that one transaction writes: a few milliseconds."""
+
+
+async def import_agent(commit: Commit, staged: Staged, agent_id: str, *, now: float) -> int:
+    """Write an agent under that id; how many rows. Raises `StoreError` if one is there."""
+    agent = next(staged.rows("agents"), None)
+    if agent is None:
+        raise StoreError("The export has no agent.")
+    cls, _, name = agent_id.partition("/")
+    named = {"id": agent_id, "class": cls, "name": name, "created_at": agent["created_at"]}
+
+    async def begin(tx: Transaction) -> None:
+        if await has_rows(tx, agent_id):
+            raise StoreError(
+                f"There is an agent {agent_id} already. Delete it first, or import this one under "
+                "another name: --as CLASS/NAME."
+            )
+        await tx.execute("begin_import", {**named, "now": now})
+
+    await commit(begin)
+    crash_here("i0")
+    writing, rows, count = _Rows(agent_id, cls), _rows_of(staged), 0
+    while piece := list(islice(rows, PIECE)):
+        await commit(lambda tx, piece=piece: writing.write(tx, piece))
+        crash_here("i1")
+        count += len(piece)
+        await asyncio.sleep(0)
+    facts = {name: agent[name] for name in ("generation", "state")}
+    done = {"id": agent_id, "epoch": agent["epoch"] + 1, **facts}
+    await commit(lambda tx: tx.execute("end_import", done))
+    return count
+
+
+def _rows_of(staged: Staged) -> Iterator[tuple[str, dict[str, Any]]]:
+    for table in ("blobs", *tables_of_agents()):
+        for row in staged.rows(table):
+            yield table, row
+
+
+class _Rows:
+    """Writes the rows of a staged agent as they have to be here."""
+
+    def __init__(self, agent_id: str, cls: str) -> None:
+        self._agent_id = agent_id
+        self._class = cls
+        self._positions: dict[int, int] = {}
+        """Where the rows of the live journal are now."""
+
+    async def write(self, tx: Transaction, piece: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Write some rows; again if the commit failed."""
+        for table, row in piece:
+            await self._write(tx, table, row)
+
+    async def _write(self, tx: Transaction, table: str, row: dict[str, Any]) -> None:
+        if table == "blobs":
+            await tx.execute("keep_blob", row)
+            return
+        values = {**row, "agent": self._agent_id, **self._changes(table, row)}
+        counted = counted_column(table)
+        written = await tx.fetch_one(f"import_{table}", values) if counted else None
+        if counted is None:
+            await tx.execute(f"import_{table}", values)
+        elif table == "journal" and written is not None:
+            self._positions[row["pos"]] = written["pos"]
+
+    def _changes(self, table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+        """What means something else here: positions of the journal, lives of the process."""
+        match table:
+            case "turns":
+                # Its first row may be trimmed away; whatever is left of it comes after that.
+                start = row["journal_start"]
+                later = [now for was, now in self._positions.items() if start and was >= start]
+                return {
+                    "journal_start": min(later, default=None),
+                    "incident": _without_boots(row["incident"]),
+                }
+            case "jobs":
+                status = "waiting" if row["status"] == "running" else row["status"]
+                return {"status": status, "epoch": None, "boot": None, "held": None}
+            case "conversations":
+                return {"class": self._class}
+            case _:
+                return {}
+
+
+def _without_boots(incident: str | None) -> str | None:
+    if incident is None:
+        return None
+    return json.dumps({k: v for k, v in json.loads(incident).items() if k != "boots"})

@@ -1,0 +1,169 @@
+-- Erasing a person. Principals are stored as JSON with an `id`. None of these is hot: they run when
+-- somebody is erased or exported, away from the event loop where they look at everything.
+
+-- name: principal_ids
+-- Everybody that any row names.
+SELECT json_extract(principal, '$.id') AS id FROM turns WHERE principal IS NOT NULL
+UNION SELECT json_extract(principal, '$.id') FROM jobs WHERE principal IS NOT NULL
+UNION SELECT json_extract(principal, '$.id') FROM decisions WHERE principal IS NOT NULL
+UNION SELECT json_extract(asker, '$.id') FROM approvals WHERE asker IS NOT NULL
+UNION SELECT principal FROM approval_rules WHERE principal IS NOT NULL
+UNION SELECT json_extract(made_by, '$.id') FROM approval_rules WHERE made_by IS NOT NULL
+UNION SELECT value FROM approvers, json_each(approvers.ids);
+
+-- name: agents_of_principal
+-- The agents with rows of a person, and whether nobody else has asked them anything.
+SELECT found.agent,
+       EXISTS (SELECT 1 FROM turns t WHERE t.agent = found.agent
+               AND json_extract(t.principal, '$.id') = :principal)
+       AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.agent = found.agent
+                       AND json_extract(t.principal, '$.id') <> :principal) AS alone
+FROM (SELECT agent FROM turns WHERE json_extract(principal, '$.id') = :principal
+      UNION SELECT agent FROM jobs WHERE json_extract(principal, '$.id') = :principal
+      UNION SELECT agent FROM decisions WHERE json_extract(principal, '$.id') = :principal
+      UNION SELECT agent FROM approvals WHERE json_extract(asker, '$.id') = :principal
+      UNION SELECT agent FROM approval_rules
+            WHERE principal = :principal OR json_extract(made_by, '$.id') = :principal
+      UNION SELECT agent FROM approvers, json_each(approvers.ids) WHERE value = :principal) found
+ORDER BY found.agent;
+
+-- name: turns_of_principal
+-- A piece of a person's turns in one agent.
+SELECT seq, id, continuation, options, message_id, message_ids, input FROM turns
+WHERE agent = :agent AND json_extract(principal, '$.id') = :principal ORDER BY seq LIMIT :limit;
+
+-- name: unsettled_of_principal
+-- A person's turns in one agent that have not ended.
+SELECT id FROM turns
+WHERE agent = :agent AND status IN ('accepted', 'running')
+  AND json_extract(principal, '$.id') = :principal ORDER BY seq;
+
+-- name: running_jobs_of_principal
+-- A person's jobs in one agent that run.
+SELECT id FROM jobs
+WHERE agent = :agent AND status = 'running' AND json_extract(principal, '$.id') = :principal;
+
+-- name: erase_turn_row
+-- A turn, whatever its state.
+DELETE FROM turns WHERE seq = :seq;
+
+-- name: erase_calls
+-- The ledger of a turn, and of turns that went on with its answer, whoever asked for those.
+DELETE FROM tool_calls WHERE agent = :agent AND (turn = :turn OR turn IN (
+    SELECT id FROM turns WHERE agent = :agent AND message_id = :answer));
+
+-- name: erase_turns_of_answer
+-- The turns that went on with an answer that goes.
+DELETE FROM turns WHERE agent = :agent AND message_id = :answer;
+
+-- name: erase_inputs
+-- Messages that go, where a turn that took another's place holds a copy; ids is a JSON array.
+UPDATE turns SET input = (SELECT json_group_array(json(i.value)) FROM json_each(turns.input) i
+                          WHERE json_extract(i.value, '$.id') NOT IN (SELECT value FROM json_each(:ids)))
+WHERE agent = :agent AND EXISTS (
+    SELECT 1 FROM json_each(turns.input) i
+    WHERE json_extract(i.value, '$.id') IN (SELECT value FROM json_each(:ids)));
+
+-- name: erase_live_journal
+-- What is in the live journal of some turns; ids is a JSON array. It has no index by turn, but it is
+-- never long: what ended turns leave there is trimmed all the time.
+DELETE FROM journal WHERE agent = :agent AND turn IN (SELECT value FROM json_each(:ids));
+
+-- name: erase_decisions_about
+-- What was decided about calls of a turn or a message.
+DELETE FROM decisions WHERE agent = :agent AND (turn = :turn OR message_id = :message_id);
+
+-- name: erase_approvers_of
+-- Who may decide about the calls of a message.
+DELETE FROM approvers WHERE agent = :agent AND message_id = :message_id;
+
+-- name: erase_approvals_of
+-- What was asked about the calls of a message.
+DELETE FROM approvals WHERE agent = :agent AND message_id = :message_id;
+
+-- name: erase_approvals_by
+-- What was asked on behalf of a person.
+DELETE FROM approvals WHERE agent = :agent AND json_extract(asker, '$.id') = :principal;
+
+-- name: erase_rules_for
+-- Rules that allow a person's calls.
+DELETE FROM approval_rules WHERE agent = :agent AND principal = :principal;
+
+-- name: unname_rule_maker
+-- Rules that a person made for others hold, and do not say who made them.
+UPDATE approval_rules SET made_by = NULL
+WHERE agent = :agent AND json_extract(made_by, '$.id') = :principal;
+
+-- name: erase_decisions_by
+-- What a person decided.
+DELETE FROM decisions WHERE agent = :agent AND json_extract(principal, '$.id') = :principal;
+
+-- name: erase_jobs_of
+-- Jobs that work for a person.
+DELETE FROM jobs WHERE agent = :agent AND json_extract(principal, '$.id') = :principal;
+
+-- name: unname_approver
+-- A person may no longer decide; whoever else is named still may.
+UPDATE approvers
+SET ids = (SELECT json_group_array(value) FROM json_each(approvers.ids) WHERE value <> :principal)
+WHERE agent = :agent AND EXISTS (SELECT 1 FROM json_each(approvers.ids) WHERE value = :principal);
+
+-- name: calls_of_principal
+-- Ledger rows of a person's turns.
+SELECT c.* FROM tool_calls c JOIN turns t ON t.agent = c.agent AND t.id = c.turn
+WHERE c.agent = :agent AND json_extract(t.principal, '$.id') = :principal;
+
+-- name: whole_turns_of_principal
+-- A person's turns in one agent.
+SELECT * FROM turns
+WHERE agent = :agent AND json_extract(principal, '$.id') = :principal ORDER BY seq;
+
+-- name: decisions_of_principal
+-- What a person decided, and what was decided about their turns.
+SELECT * FROM decisions
+WHERE agent = :agent AND (json_extract(principal, '$.id') = :principal OR turn IN (
+    SELECT id FROM turns WHERE agent = :agent AND json_extract(principal, '$.id') = :principal))
+ORDER BY seq;
+
+-- name: jobs_of_principal
+-- Jobs that work for a person.
+SELECT * FROM jobs
+WHERE agent = :agent AND json_extract(principal, '$.id') = :principal ORDER BY seq;
+
+-- name: approvals_of_principal
+-- Calls that a person may decide about.
+SELECT * FROM approvers
+WHERE agent = :agent AND EXISTS (SELECT 1 FROM json_each(approvers.ids) WHERE value = :principal);
+
+-- name: journals_of_principal
+-- Packed journals of a person's turns.
+SELECT p.* FROM packed_journals p JOIN turns t ON t.agent = p.agent AND t.id = p.turn
+WHERE p.agent = :agent AND json_extract(t.principal, '$.id') = :principal;
+
+-- name: messages_of_principal
+-- What a person asked and was answered in one agent.
+SELECT * FROM messages m
+WHERE m.agent = :agent AND m.id IN (
+    SELECT t.message_id FROM turns t
+    WHERE t.agent = :agent AND json_extract(t.principal, '$.id') = :principal AND t.continuation = 0
+    UNION SELECT i.value FROM turns t, json_each(t.message_ids) i
+    WHERE t.agent = :agent AND json_extract(t.principal, '$.id') = :principal AND t.options IS NULL
+    UNION SELECT json_extract(i.value, '$.id') FROM turns t, json_each(t.input) i
+    WHERE t.agent = :agent AND json_extract(t.principal, '$.id') = :principal)
+ORDER BY m.seq;
+
+-- name: delete_all_versions
+-- Replaced contents of messages in whatever session; ids is a JSON array.
+DELETE FROM message_versions
+WHERE agent = :agent AND session IN (SELECT id FROM sessions WHERE agent = :agent)
+  AND id IN (SELECT value FROM json_each(:ids));
+
+-- name: questions_of_principal
+-- What was asked on behalf of a person.
+SELECT * FROM approvals WHERE agent = :agent AND json_extract(asker, '$.id') = :principal;
+
+-- name: rules_of_principal
+-- Rules for a person, and those they made.
+SELECT * FROM approval_rules
+WHERE agent = :agent AND (principal = :principal OR json_extract(made_by, '$.id') = :principal)
+ORDER BY seq;
