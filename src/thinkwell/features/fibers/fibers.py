@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar, get_args
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -21,6 +21,15 @@ from thinkwell.core.events import FiberEnded, FiberInterrupted, FiberSkipped, Fi
 from thinkwell.core.ids import new_id
 from thinkwell.core.signal import Disposer
 from thinkwell.core.user_code import call_user
+from thinkwell.features.fibers.checks import (
+    ENDS,
+    check_function,
+    checked_result,
+    mapping_of,
+    read_statuses,
+    reason_of,
+    storable,
+)
 from thinkwell.features.fibers.context import (
     MAX_ATTEMPTS,
     FiberContext,
@@ -30,7 +39,7 @@ from thinkwell.features.fibers.context import (
     mark_of,
     marked_method,
 )
-from thinkwell.features.jobs.desk import JobDesk, checked_json
+from thinkwell.features.jobs.desk import JobDesk
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.jobs import JobContext, JobHandler
 from thinkwell.journal.fibers import (
@@ -54,7 +63,6 @@ MOST_TRIES = 1_000
 """Of such a recovery: the pause between two of them grows to five minutes."""
 STOPPED = "The app stopped while the fiber ran; its next start takes it up."
 MOST_LISTED, MOST_DELETED = 100, 500
-_ENDS = ("completed", "aborted", "interrupted", "error")
 _READ = 1_000
 """Rows that are looked at for a list."""
 
@@ -98,7 +106,7 @@ class Fibers(Feature):
 
         Cancelling whoever waits cancels it. After a crash `on_fiber_recovered` is asked.
         """
-        _check_function(name, function)
+        check_function(name, function)
         job = self._job(name, function, managed=False)
         live = await self._enqueue(job, function)
         try:
@@ -135,7 +143,7 @@ class Fibers(Feature):
                 managed=True,
                 id=fiber_id,
                 key=idempotency_key,
-                metadata=_storable(name, metadata),
+                metadata=storable(name, metadata),
             )
             if known is None:
                 await self._enqueue(job, function)
@@ -147,7 +155,7 @@ class Fibers(Feature):
 
     def _found(self, name: str, function: FiberFunction | None) -> FiberFunction:
         if function is not None:
-            _check_function(name, function)
+            check_function(name, function)
             return function
         marked = marked_method(self.kit.agent, name)
         if marked is None:
@@ -222,7 +230,7 @@ class Fibers(Feature):
         function = None if live is None else live.function
         if live is not None:
             live.function = None  # an attempt that follows would do everything twice
-        end = _mapping(_mapping(ctx.stashed).get("end"))
+        end = mapping_of(mapping_of(ctx.stashed).get("end"))
         try:
             if end:
                 return  # it had ended; only that was not written to its row
@@ -251,7 +259,7 @@ class Fibers(Feature):
     async def _call(
         self, function: FiberFunction, payload: Any, ctx: JobContext, live: _Live | None
     ) -> None:
-        facts = {"agent": self._desk.agent_id, "fiber": ctx.id, "name": payload["fiber"]}
+        facts = self._facts(payload, ctx)
         self.kit.events.emit(FiberStarted, **facts, attempt=ctx.attempt)
         context = self._context(payload, ctx)
         token = current_fiber.set(context)
@@ -272,15 +280,19 @@ class Fibers(Feature):
             else:
                 live.value.set_result(value)
 
+    def _facts(self, payload: Any, ctx: JobContext) -> dict[str, Any]:
+        """What every event of a fiber says."""
+        return {"agent": self._desk.agent_id, "fiber": ctx.id, "name": payload["fiber"]}
+
     def _context(self, payload: Any, ctx: JobContext) -> FiberContext:
         async def keep(data: Any) -> None:
-            await ctx.stash(fiber_stash(_storable(payload["fiber"], data)))
+            await ctx.stash(fiber_stash(storable(payload["fiber"], data)))
 
         return FiberContext(
             id=ctx.id,
             name=payload["fiber"],
             attempt=ctx.attempt,
-            snapshot=_mapping(ctx.stashed).get("snapshot"),
+            snapshot=mapping_of(ctx.stashed).get("snapshot"),
             metadata=payload.get("metadata"),
             signal=ctx.signal,
             keep=keep,
@@ -302,16 +314,16 @@ class Fibers(Feature):
             job = await find_job(self._desk.reader, self._desk.agent_id, ctx.id)
             if job is not None:
                 await self._desk.insist(lambda tx: delete_fiber_job(tx, job))
-        facts = {"agent": self._desk.agent_id, "fiber": ctx.id, "name": payload["fiber"]}
+        facts = self._facts(payload, ctx)
         self.kit.events.emit(FiberEnded, **facts, status=end.status, error=end.error)
 
     # After a crash
 
     async def _recover(self, payload: Any, ctx: JobContext) -> None:
         """Its function is gone: `on_fiber_recovered` says what becomes of it."""
-        facts = {"agent": self._desk.agent_id, "fiber": ctx.id, "name": payload["fiber"]}
+        facts = self._facts(payload, ctx)
         self.kit.events.emit(FiberInterrupted, **facts, attempt=ctx.attempt)
-        managed, snapshot = payload["managed"], _mapping(ctx.stashed).get("snapshot")
+        managed, snapshot = payload["managed"], mapping_of(ctx.stashed).get("snapshot")
         recovery = FiberRecovery(
             id=ctx.id,
             name=payload["fiber"],
@@ -337,7 +349,7 @@ class Fibers(Feature):
             await self._ended(payload, ctx, end, snapshot=snapshot)
             self.kit.events.emit(FiberSkipped, **facts, reason="max_age_exceeded")
             return
-        end = FiberEnd(status=said.get("status", "interrupted"), error=_reason(said))
+        end = FiberEnd(status=said.get("status", "interrupted"), error=reason_of(said))
         snapshot = said.get("snapshot", snapshot)
         await self._ended(payload, ctx, end, snapshot=snapshot, metadata=said.get("metadata"))
 
@@ -346,7 +358,7 @@ class Fibers(Feature):
         said = None if hook is None else await call_user("on_fiber_recovered", hook, recovery)
         if said is None:
             return {}
-        return _checked_result("on_fiber_recovered() returned", said)
+        return checked_result("on_fiber_recovered() returned", said)
 
     # Look and change
 
@@ -375,7 +387,7 @@ class Fibers(Feature):
         limit: int = 50,
     ) -> list[Fiber]:
         """The fibers that were started, the newest first, at most a hundred."""
-        wanted = _statuses(status)
+        wanted = read_statuses(status)
         found = [
             fiber
             for fiber in await self._all()
@@ -406,12 +418,12 @@ class Fibers(Feature):
 
         False if it is not interrupted.
         """
-        said = _checked_result("resolve() was given", result)
+        said = checked_result("resolve() was given", result)
         fiber = await self.inspect(fiber_id)
         job = await find_job(self._desk.reader, self._desk.agent_id, fiber_id)
         if fiber is None or job is None or fiber.status != "interrupted" or not job.ended:
             return False
-        end = FiberEnd(status=said["status"], error=_reason(said))
+        end = FiberEnd(status=said["status"], error=reason_of(said))
         stash = fiber_stash(said.get("snapshot", fiber.snapshot), end, said.get("metadata"))
         return await self._desk.insist(lambda tx: resolve_stash(tx, job, stash))
 
@@ -422,7 +434,7 @@ class Fibers(Feature):
         limit: int = 100,
     ) -> int:
         """Forget fibers that have ended, the oldest first, at most 500; how many."""
-        wanted = [each for each in _statuses(status) if each in _ENDS]
+        wanted = [each for each in read_statuses(status) if each in ENDS]
         ended = [
             fiber
             for fiber in await self._all()
@@ -471,49 +483,3 @@ def _fail(live: _Live | None, error: Exception) -> None:
     if live is not None and not live.value.done():
         live.value.set_exception(error)
         live.value.exception()  # nobody may be waiting for it
-
-
-def _check_function(name: Any, function: Any) -> None:
-    if not isinstance(name, str) or not name:
-        raise FiberError(
-            f'A fiber was given the name {name!r}. Give a text: `start("import", fn)`.'
-        )
-    if not callable(function):
-        raise FiberError(
-            f"The fiber {name!r} was given {function!r}. Give an async function of its context: "
-            "`async def work(ctx): ...`."
-        )
-
-
-def _statuses(status: Any) -> tuple[str, ...]:
-    known: tuple[str, ...] = get_args(FiberStatus)
-    given = known if status is None else (status,) if isinstance(status, str) else tuple(status)
-    for each in given:
-        if each not in known:
-            raise FiberError(f"No fiber has the status {each!r}. There are: {', '.join(known)}.")
-    return given
-
-
-def _checked_result(who: str, said: Any) -> dict[str, Any]:
-    if isinstance(said, Mapping) and said.get("status") in _ENDS:  # pyright: ignore[reportUnknownMemberType]
-        return {str(name): json.to_storable(value) for name, value in said.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType, reportUnknownMemberType]
-    raise FiberError(
-        f"{who} {said!r:.100}. Give None, or what became of it: "
-        f'{{"status": "completed"}}, one of {", ".join(_ENDS)}.'
-    )
-
-
-def _reason(said: Mapping[str, Any]) -> str | None:
-    text = said.get("error", said.get("reason"))
-    return None if text is None else str(text)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
-
-
-def _storable(name: str, value: Any) -> Any:
-    try:
-        return checked_json(value)
-    except ValueError as error:
-        raise FiberError(f"What the fiber {name!r} keeps cannot be stored: {error}.") from error
