@@ -265,16 +265,22 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
         )
 
     async def resolve_tool_outcome(
-        self, tool_call_id: str, *, output: Any = UNSET, error: str | UnsetType = UNSET
+        self,
+        tool_call_id: str,
+        *,
+        output: Any = UNSET,
+        error: str | UnsetType = UNSET,
+        not_done: bool = False,
     ) -> bool:
         """Say what came of a call that was cut off; without it, the same call is never run again.
 
-        Exactly one of the two. With `output=`, which may be None, it took effect: the next call of
-        the same gets that result instead of running. With `error=` it did not, and may run again.
-        False if no such call is open.
+        Exactly one of the three. With `output=`, which may be None, it took effect: the next call
+        of the same gets that result instead of running. With `error=` or `not_done=True` it did
+        not, and may run again. The id may be the call's idempotency key. False if no such call is
+        open.
         """
-        parts = self._turns.parts
-        return await resolve_outcome(parts, tool_call_id, output=output, error=error)
+        said = {"output": output, "error": error, "not_done": not_done}
+        return await resolve_outcome(self._turns.parts, tool_call_id, **said)
 
     # Messages
 

@@ -61,6 +61,7 @@ from thinkwell.tools.fingerprint import tools_fingerprint
 from thinkwell.tools.tool import read_tools
 from thinkwell.turn.ask.approval_desk import TurnApprovals
 from thinkwell.turn.ask.authority import asking_for
+from thinkwell.turn.ask.outcomes import resolve_outcome
 from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
@@ -195,6 +196,10 @@ class Activation:
         """Whether a turn has not ended, or did so only now."""
         record = await self._chatting().find(request_id)
         return record is not None and (not record.settled or record.status == "completed")
+
+    async def resolve_outcome(self, call: str, **said: Any) -> bool:
+        """Say what came of a call, by its id or its key. False if its outcome is known."""
+        return await resolve_outcome(self._chatting().parts, call, **said)
 
     async def cancel_turn(self, request_id: str, reason: str) -> bool:
         """Stop a turn. False if it neither runs nor waits."""

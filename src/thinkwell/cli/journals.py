@@ -30,7 +30,7 @@ from thinkwell.store.read_only import ReadOnlySqlite
 from thinkwell.turn.recorded_requests import journal_of, recorded_requests
 
 
-class _Beside:
+class Beside:
     """A database that is read beside its server, for code that waits for its store."""
 
     def __init__(self, database: ReadOnlySqlite) -> None:
@@ -47,7 +47,7 @@ class _Beside:
 
 def turn_journal(database: ReadOnlySqlite, record: TurnRecord) -> list[JournalEvent | int]:
     """What happened in a turn; of the chunks of a stretch only how many they are."""
-    journal = asyncio.run(journal_of(_Beside(database), record))
+    journal = asyncio.run(journal_of(Beside(database), record))
     found: list[JournalEvent | int] = []
     for event in [] if journal is None else read_events(journal):
         if not isinstance(event, Said):
@@ -83,7 +83,7 @@ def _data(event: JournalEvent | int) -> dict[str, Any]:
 
 def turn_requests(database: ReadOnlySqlite, record: TurnRecord) -> list[dict[str, Any]]:
     """What each model call of the turn was given, as JSON data."""
-    found = asyncio.run(recorded_requests(_Beside(database), record))
+    found = asyncio.run(recorded_requests(Beside(database), record))
     return [json.loads(json.dumps(each)) for each in found]
 
 

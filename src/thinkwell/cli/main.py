@@ -183,6 +183,36 @@ def _job_options(command: F) -> F:
 
 
 @main.group()
+def tools() -> None:
+    """Look at tool calls whose outcome nobody knows, and say what came of them."""
+
+
+@tools.command("list")
+@click.option("--agent", help="Only those of one agent (class/name).")
+@click.option("--limit", default=30, show_default=True, help="How many, the newest first.")
+@_json_option
+@_store_option
+def list_outcomes(store: str, agent: str | None, limit: int, *, as_json: bool) -> None:
+    """Calls that were cut off while they ran and may not be repeated."""
+    from thinkwell.cli import outcomes
+
+    outcomes.list_outcomes(store, as_json=as_json, agent=agent, limit=limit)
+
+
+@tools.command("resolve")
+@click.argument("call", metavar="CALL")
+@click.option("--output", metavar="JSON", help="It took effect: this is its result.")
+@click.option("--not-done", is_flag=True, help="It did not take effect, and may run again.")
+@click.option("--agent", help="Whose call (class/name), if several have it.")
+@_store_option
+def resolve_outcome(store: str, call: str, agent: str | None, **said: Any) -> None:
+    """Say what came of a call: CALL is its id or its idempotency key."""
+    from thinkwell.cli import outcomes
+
+    outcomes.resolve_outcome(store, call, agent, **said)
+
+
+@main.group()
 def jobs() -> None:
     """Look at jobs, cancel them or try them again."""
 
@@ -447,12 +477,22 @@ def backup(store: str, file: Path, *, force: bool) -> None:
 
 @main.command()
 @click.option("--compact", is_flag=True, help="Rewrite the file first, to make it smaller.")
+@click.option("--deploy", metavar="PATH", help="What the code in PATH would not understand of it.")
 @_json_option
 @_store_option
-def doctor(store: str, *, as_json: bool, compact: bool) -> None:
-    """Examine a database: its pages, its version, who serves it, what is unfinished."""
+def doctor(store: str, *, as_json: bool, compact: bool, deploy: str | None) -> None:
+    """Examine a database: its pages, its version, who serves it, what is unfinished.
+
+    With --deploy, compare it with new code instead: a Python file, a folder with agents/, or
+    module:app. Nothing is changed, and a server may work on it. The exit code is 1 if there are
+    agents, turns, waiting calls, jobs or states that the new code would not understand.
+    """
     from thinkwell.cli import operating
 
+    if deploy is not None:
+        from thinkwell.cli.deploys import examine_deploy
+
+        sys.exit(0 if examine_deploy(store, deploy, as_json=as_json) else 1)
     if compact:
         operating.compact(store)
     sys.exit(0 if operating.examine(store, as_json=as_json) else 1)

@@ -204,6 +204,34 @@ class Printer:
             facts.add_row("" if place else "journal", Text(event))
         self._console.print(facts)
 
+    def outcomes(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One line per call with an unknown outcome."""
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        for name in ("agent", "call", "tool", "input", "began"):
+            table.add_column(name, overflow="fold" if name == "call" else "ellipsis")
+        for row in rows:
+            given = Text(_cut(json.dumps(row["input"])))
+            names = (Text(row[name]) for name in ("agent", "call_id", "tool_name"))
+            table.add_row(*names, given, self._ago(row["claimed_at"]))
+        self._console.print(table)
+        self.note(
+            "`thinkwell tools resolve CALL --output JSON` or `--not-done` says what came of it."
+        )
+
+    def deploy(self, path: str, findings: Sequence[Any], *, certain: bool) -> None:
+        """What new code would not understand, or what only running it could tell."""
+        if not findings:
+            if certain:
+                self.note(f"{path} understands everything that is stored.")
+            return
+        what = "would not understand" if certain else "may not understand; only running it can tell"
+        self.note(f"{path} {what}:")
+        facts = self._facts()
+        for each in findings:
+            place = f"{each.agent} {each.id}".strip()
+            facts.add_row(each.kind, Text(f"{place}: {each.text}"))
+        self._console.print(facts)
+
     def agents(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """One line per agent."""
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")

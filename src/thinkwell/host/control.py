@@ -99,6 +99,7 @@ class Control:
             "status": self._status,
             "retry": self._retry,
             "cancel": self._cancel,
+            "resolve": self._resolve,
             "cancel_job": self._cancel_job,
             "retry_job": self._retry_job,
             "decide": self._decide,
@@ -205,6 +206,15 @@ class Control:
         with activation.in_use():
             stopped = await activation.cancel_turn(str(request["turn"]), STOPPED_BY_HAND)
         return {"stopped": stopped}
+
+    async def _resolve(self, request: JsonObject) -> JsonObject:
+        """An operator says what came of a call whose outcome nobody knew."""
+        said: dict[str, Any] = (
+            {"not_done": True} if request.get("notDone") is True else {"output": request["output"]}
+        )
+        activation = await self._host.agent(_address(request), create=False)
+        with activation.in_use():
+            return {"resolved": await activation.resolve_outcome(str(request["call"]), **said)}
 
     async def _cancel_job(self, request: JsonObject) -> JsonObject:
         awake = await self._host.with_jobs(str(request["agent"]))

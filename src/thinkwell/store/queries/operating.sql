@@ -98,3 +98,40 @@ SELECT COUNT(*) AS turns,
        (SELECT COUNT(*) FROM agents) AS agents,
        (SELECT COUNT(*) FROM messages) AS messages
 FROM turns t;
+
+-- name: agents_by_class
+-- How many agents each class has.
+SELECT class, COUNT(*) AS agents FROM agents WHERE deleted_at IS NULL GROUP BY class ORDER BY class;
+
+-- name: turns_to_finish
+-- Turns that have not ended, and parked ones that nobody has retried.
+SELECT t.* FROM turns t
+WHERE t.status IN ('accepted', 'running')
+   OR (t.stop_reason = 'parked' AND NOT EXISTS (SELECT 1 FROM turns r WHERE r.agent = t.agent
+                                                AND r.id = t.id || ':retry'))
+ORDER BY t.seq;
+
+-- name: replies_that_wait
+-- Replies whose last turn ended to wait for a person or a client.
+SELECT t.agent, t.message_id, t.client_tools, m.content
+FROM turns t JOIN messages m ON m.agent = t.agent AND m.id = t.message_id
+WHERE t.stop_reason IN ('approval', 'client_tool')
+  AND t.seq = (SELECT MAX(n.seq) FROM turns n WHERE n.agent = t.agent)
+ORDER BY t.seq;
+
+-- name: unknown_outcomes
+-- Calls of turns that have ended whose outcome nobody knows, the newest first.
+SELECT c.agent, c.turn, c.call_id, c.tool_name, c.effect, c.idempotency_key, c.input, c.claimed_at
+FROM tool_calls c JOIN turns t ON t.agent = c.agent AND t.id = c.turn
+WHERE c.settled_at IS NULL AND t.status NOT IN ('accepted', 'running')
+  AND c.agent = COALESCE(:agent, c.agent)
+ORDER BY c.claimed_at DESC LIMIT :limit;
+
+-- name: jobs_to_finish
+-- Jobs of agents that have not ended; the server's own are left out.
+SELECT agent, id, name FROM jobs
+WHERE status IN ('waiting', 'running') AND agent NOT LIKE '/%' ORDER BY seq;
+
+-- name: agent_states
+-- The stored states.
+SELECT id, state FROM agents WHERE state IS NOT NULL AND deleted_at IS NULL ORDER BY id;
