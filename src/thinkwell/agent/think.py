@@ -279,8 +279,9 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
         not, and may run again. The id may be the call's idempotency key. False if no such call is
         open.
         """
-        said = {"output": output, "error": error, "not_done": not_done}
-        return await resolve_outcome(self._turns.parts, tool_call_id, **said)
+        return await resolve_outcome(
+            self._turns.parts, tool_call_id, output=output, error=error, not_done=not_done
+        )
 
     # Messages
 

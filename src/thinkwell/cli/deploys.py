@@ -145,7 +145,7 @@ def _turns(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
     """Turns that have not ended, and the calls that they are about to run."""
     for row in database.fetch_all("turns_to_finish", {}):
         record = TurnRecord.from_row(row)
-        about = {"agent": record.agent_id, "id": record.request_id}
+        about: dict[str, Any] = {"agent": record.agent_id, "id": record.request_id}
         cls = code.find(record.agent_id)
         if cls is None:
             ended = "parked" if record.settled else record.status
@@ -209,7 +209,7 @@ def _waiting(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
             if problem is not None:
                 whom = "a client" if part["state"] == "input-available" else "a person"
                 text = f"it waits for {whom}, and {problem[0]}"
-                about = {"agent": row["agent"], "id": part["toolCallId"]}
+                about: dict[str, Any] = {"agent": row["agent"], "id": part["toolCallId"]}
                 yield Finding(kind="call", **about, text=text, certain=problem[1])
 
 
@@ -230,13 +230,13 @@ def _outcomes(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
         cls = code.find(row["agent"])
         if cls is not None and code.schema(cls, row["tool_name"]) is None:
             text = f"its outcome is unknown, and {cls.__name__} has no tool {row['tool_name']!r}"
-            about = {"agent": row["agent"], "id": row["call_id"]}
+            about: dict[str, Any] = {"agent": row["agent"], "id": row["call_id"]}
             yield Finding(kind="outcome", **about, text=text, certain=False)
 
 
 def _jobs(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
     for row in database.fetch_all("jobs_to_finish", {}):
-        about = {"agent": row["agent"], "id": row["id"]}
+        about: dict[str, Any] = {"agent": row["agent"], "id": row["id"]}
         cls = code.find(row["agent"])
         if cls is None:
             yield Finding(
