@@ -43,7 +43,7 @@ Kind = Literal["agents", "turn", "call", "job", "state", "outcome"]
 _WAITING = ("approval-requested", "approval-responded", "input-available")
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class NotUnderstood(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Something stored that the new code would not understand."""
 
     kind: Kind
@@ -121,7 +121,7 @@ def judge_call(
     return None if change is None else (f"the tool {name!r} has changed: {change}", True)
 
 
-def find_all(database: ReadOnlySqlite, code: NewCode) -> list[Finding]:
+def find_all(database: ReadOnlySqlite, code: NewCode) -> list[NotUnderstood]:
     """Everything that the new code would not understand."""
     return [
         *_classes(database, code),
@@ -133,15 +133,15 @@ def find_all(database: ReadOnlySqlite, code: NewCode) -> list[Finding]:
     ]
 
 
-def _classes(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
+def _classes(database: ReadOnlySqlite, code: NewCode) -> Iterator[NotUnderstood]:
     for row in database.fetch_all("agents_by_class", {}):
         if code.find(f"{row['class']}/") is None:
             count = f"{row['agents']} agent{'' if row['agents'] == 1 else 's'}"
             text = f"no class has this name, and {count} would not be served"
-            yield Finding(kind="agents", agent=row["class"], id="", text=text)
+            yield NotUnderstood(kind="agents", agent=row["class"], id="", text=text)
 
 
-def _turns(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
+def _turns(database: ReadOnlySqlite, code: NewCode) -> Iterator[NotUnderstood]:
     """Turns that have not ended, and the calls that they are about to run."""
     for row in database.fetch_all("turns_to_finish", {}):
         record = TurnRecord.from_row(row)
@@ -149,10 +149,10 @@ def _turns(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
         cls = code.find(record.agent_id)
         if cls is None:
             ended = "parked" if record.settled else record.status
-            yield Finding(kind="turn", **about, text=f"its class is gone; it is {ended}")
+            yield NotUnderstood(kind="turn", **about, text=f"its class is gone; it is {ended}")
         elif not record.settled:
             for problem, certain in asyncio.run(_open_calls(database, record, code, cls)):
-                yield Finding(kind="turn", **about, text=problem, certain=certain)
+                yield NotUnderstood(kind="turn", **about, text=problem, certain=certain)
 
 
 async def _open_calls(
@@ -192,7 +192,7 @@ def _unsettled_calls(events: list[JournalEvent]) -> list[dict[str, Any]]:
     return list(calls.values())
 
 
-def _waiting(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
+def _waiting(database: ReadOnlySqlite, code: NewCode) -> Iterator[NotUnderstood]:
     """Calls that wait for a person or a client, in conversations that have not gone on."""
     for row in database.fetch_all("replies_that_wait", {}):
         cls = code.find(row["agent"])
@@ -210,7 +210,7 @@ def _waiting(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
                 whom = "a client" if part["state"] == "input-available" else "a person"
                 text = f"it waits for {whom}, and {problem[0]}"
                 about: dict[str, Any] = {"agent": row["agent"], "id": part["toolCallId"]}
-                yield Finding(kind="call", **about, text=text, certain=problem[1])
+                yield NotUnderstood(kind="call", **about, text=text, certain=problem[1])
 
 
 def _judge_waiting(
@@ -224,29 +224,29 @@ def _judge_waiting(
     return (f"the input schema of {name!r} has changed", True) if changed else None
 
 
-def _outcomes(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
+def _outcomes(database: ReadOnlySqlite, code: NewCode) -> Iterator[NotUnderstood]:
     """Calls with an unknown outcome that nobody could ask about any more."""
     for row in database.fetch_all("unknown_outcomes", {"agent": None, "limit": -1}):
         cls = code.find(row["agent"])
         if cls is not None and code.schema(cls, row["tool_name"]) is None:
             text = f"its outcome is unknown, and {cls.__name__} has no tool {row['tool_name']!r}"
             about: dict[str, Any] = {"agent": row["agent"], "id": row["call_id"]}
-            yield Finding(kind="outcome", **about, text=text, certain=False)
+            yield NotUnderstood(kind="outcome", **about, text=text, certain=False)
 
 
-def _jobs(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
+def _jobs(database: ReadOnlySqlite, code: NewCode) -> Iterator[NotUnderstood]:
     for row in database.fetch_all("jobs_to_finish", {}):
         about: dict[str, Any] = {"agent": row["agent"], "id": row["id"]}
         cls = code.find(row["agent"])
         if cls is None:
-            yield Finding(
+            yield NotUnderstood(
                 kind="job", **about, text=f"its class is gone; the job is {row['name']!r}"
             )
         elif (problem := code.job_problem(cls, row["agent"], row["name"])) is not None:
-            yield Finding(kind="job", **about, text=problem[0], certain=problem[1])
+            yield NotUnderstood(kind="job", **about, text=problem[0], certain=problem[1])
 
 
-def _states(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
+def _states(database: ReadOnlySqlite, code: NewCode) -> Iterator[NotUnderstood]:
     for row in database.fetch_all("agent_states", {}):
         cls = code.find(row["id"])
         shape = None if cls is None else shape_of(cls)
@@ -255,7 +255,7 @@ def _states(database: ReadOnlySqlite, code: NewCode) -> Iterator[Finding]:
         try:
             read_as(shape, json.loads(row["state"]), "the stored state")
         except ValueError as error:
-            yield Finding(kind="state", agent=row["id"], id="", text=str(error))
+            yield NotUnderstood(kind="state", agent=row["id"], id="", text=str(error))
 
 
 def examine_deploy(store: str, path: str, *, as_json: bool) -> bool:
