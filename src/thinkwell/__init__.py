@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from thinkwell.core.principal import Principal
     from thinkwell.core.retention import Retention
     from thinkwell.core.signal import AbortController, AbortSignal
+    from thinkwell.features.schedules.marks import scheduled
     from thinkwell.hooks.answers import Allow, Block, Fail, StepConfig, Substitute, TurnConfig
     from thinkwell.hooks.recovery import ChatRecovery
     from thinkwell.hooks.registry import hook
@@ -79,6 +80,7 @@ _HOMES = {
     "has_tool_call": "tools.stopping",
     "hook": "hooks.registry",
     "rpc": "hooks.rpc",
+    "scheduled": "features.schedules.marks",
     "step_count_is": "tools.stopping",
     "tool": "tools.tool",
 }
@@ -124,6 +126,7 @@ __all__ = [
     "has_tool_call",
     "hook",
     "rpc",
+    "scheduled",
     "step_count_is",
     "tool",
 ]
@@ -142,6 +145,7 @@ _MODULES = frozenset(
         "jobs",
         "messages",
         "models",
+        "schedules",
         "testing",
         "tools",
         "turns",

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from tests.crash.clockwork import Clockwork
 from tests.crash.model import PlannedModel, write_line
 from thinkwell import Agent, App, ChatRecovery, HttpRequest, Think, ToolContext, tool
 from thinkwell.core.ids import new_id
@@ -248,4 +249,6 @@ class Weaver(Talker):
         return {"status": "aborted", "reason": f"cut at {ctx.snapshot}"}
 
 
-app = App(agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful, Weaver])
+app = App(
+    agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful, Weaver, Clockwork]
+)

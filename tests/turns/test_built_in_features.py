@@ -35,6 +35,7 @@ from thinkwell.tools.scope import Scope
 from thinkwell.wire.http import HttpRequest
 
 BUILT_IN = {
+    "schedules",
     "branches",
     "http_chat",
     "http_run",

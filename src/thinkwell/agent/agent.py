@@ -23,6 +23,7 @@ from thinkwell.core.degradations import Degradations
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import MaybeAsync
 from thinkwell.features.jobs.jobs import Jobs
+from thinkwell.features.schedules.schedules import Schedules
 from thinkwell.hooks.feature import Feature, Without
 from thinkwell.hooks.seats import Seats
 from thinkwell.journal.storage import Storage
@@ -63,7 +64,7 @@ class Agent(Generic[StateT]):
     send_identity_on_connect: ClassVar[bool] = True
     """Whether clients are told the class and name they are connected to."""
 
-    features: ClassVar[Sequence[Feature | Without]] = ()
+    features: ClassVar[Sequence[Feature | Without]] = (Schedules(),)
     """What the agent can beside its turns, each an object that becomes a namespace of the agent.
     Those of base classes stay; `Without("http_run")` leaves one out."""
 
@@ -74,6 +75,8 @@ class Agent(Generic[StateT]):
 
     jobs: Jobs
     """Durable calls of this agent's methods: now, later, and again after a crash."""
+    schedules: Schedules
+    """Calls of this agent's methods for later, in line, or again and again."""
     storage: Storage
     """Values of your own that outlive the process, by key. A clear leaves them."""
     events: AgentEvents

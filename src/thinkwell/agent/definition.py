@@ -12,6 +12,7 @@ from thinkwell.agent.rpc import rpc_methods
 from thinkwell.agent.state import check_initial, check_initial_fits, shape_of
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.core.spelling import did_you_mean
+from thinkwell.features.schedules.marks import check_scheduled_methods
 from thinkwell.hooks import recovery, values
 from thinkwell.hooks.arity import is_callable_as, takes_event, written
 from thinkwell.hooks.class_names import hooks_of, is_ours, refuse_useless_names, settings_of_class
@@ -117,6 +118,7 @@ def check_class(cls: type, own_names: Collection[str] = ()) -> None:
     _check_values(cls)
     if not is_ours(cls):
         _check_methods(cls)
+        check_scheduled_methods(cls, has_default_zone=_has_default_zone(cls))
         refuse_useless_names(cls, own_names)
     own = rpc_methods(cls)
     features = features_of(cls)
@@ -136,6 +138,12 @@ def check_class(cls: type, own_names: Collection[str] = ()) -> None:
             f"{cls.__name__}.time_limits is {limits!r}. Give seconds by name, for example "
             '`time_limits = {"tool": 30}`.'
         )
+
+
+def _has_default_zone(cls: type) -> bool:
+    """Whether somebody says what zone tasks without one are in: only an agent awake is asked."""
+    owner = next((base for base in cls.__mro__ if "get_default_timezone" in vars(base)), None)
+    return owner is not None and not is_ours(owner)
 
 
 def check_served(cls: type, features: Iterable[object]) -> None:

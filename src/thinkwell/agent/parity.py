@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, cast, overload
 
 from thinkwell.agent.agent_events import AgentEvent, AgentResponse
@@ -38,6 +39,11 @@ from thinkwell.features.fibers.context import (
     current_fiber,
 )
 from thinkwell.features.fibers.fibers import Fibers
+from thinkwell.features.schedules.declared import Retrying, ScheduledTask
+from thinkwell.features.schedules.planning import read_reference_when
+from thinkwell.features.schedules.retries import RetryOptions, check_retry, retry
+from thinkwell.features.schedules.rows import QueueItem, Schedule, ScheduleType, holds
+from thinkwell.features.schedules.schedules import Callback, Schedules
 from thinkwell.hooks.contexts import (
     ChatAbortContext,
     ChatDoneContext,
@@ -60,6 +66,8 @@ from thinkwell.turn.turns import Turns
 if TYPE_CHECKING:
     from thinkwell.agent.think import Think
 
+T = TypeVar("T")
+
 
 log = logging.getLogger("thinkwell.fibers")
 
@@ -75,6 +83,7 @@ class Parity:
     session: Session
     if TYPE_CHECKING:  # an annotation would be a name that the feature hides
         fibers: Fibers
+        schedules: Schedules
 
     # Settings
 
@@ -339,6 +348,117 @@ class Parity:
             return await fn()
         finally:
             dispose()
+
+    # Later: `agent.schedules` has the same, and more
+
+    def get_scheduled_tasks(self) -> MaybeAsync[Mapping[str, ScheduledTask]]:
+        """Recurring tasks by name, beside the methods with `@scheduled`. Asked at every start."""
+        no_tasks: Mapping[str, ScheduledTask] = {}
+        return no_tasks
+
+    def get_default_timezone(self) -> MaybeAsync[str | None]:
+        """The time zone of tasks that name none; None refuses those."""
+        return None
+
+    async def reconcile_scheduled_tasks(self) -> Sequence[str]:
+        """Make the stored tasks those that are declared now; the names of what changed."""
+        return await self.schedules.reconcile()
+
+    async def schedule(
+        self,
+        when: float | timedelta | datetime | str,
+        callback: Callback,
+        payload: Any = None,
+        *,
+        retry: Retrying = None,
+        idempotent: bool | None = None,
+        tz: str | None = None,
+    ) -> Schedule:
+        """Have a method called in so many seconds, at a time, or as a cron expression says."""
+        return await self.schedules.schedule(
+            callback,
+            payload,
+            retry=retry,
+            idempotent=idempotent,
+            tz=tz,
+            **read_reference_when(when),
+        )
+
+    async def schedule_every(
+        self,
+        interval: float | timedelta,
+        callback: Callback,
+        payload: Any = None,
+        *,
+        retry: Retrying = None,
+    ) -> Schedule:
+        """Have a method called again and again, so many seconds after the end of each run."""
+        return await self.schedules.schedule(callback, payload, every=interval, retry=retry)
+
+    async def get_schedule_by_id(self, id: str) -> Schedule | None:
+        """The same as `schedules.get`."""
+        return await self.schedules.get(id)
+
+    async def list_schedules(
+        self,
+        *,
+        id: str | None = None,
+        type: ScheduleType | None = None,
+        time_range: tuple[datetime | None, datetime | None] = (None, None),
+    ) -> Sequence[Schedule]:
+        """The schedules that have not ended: all, one, those of a type, those between two times."""
+        start, end = time_range
+        found = await self.schedules.list(type=type, start=start, end=end)
+        return [schedule for schedule in found if id is None or schedule.id == id]
+
+    async def cancel_schedule(self, id: str) -> bool:
+        """The same as `schedules.cancel`."""
+        return await self.schedules.cancel(id)
+
+    async def queue(
+        self, callback: Callback, payload: Any = None, *, retry: Retrying = None
+    ) -> str:
+        """Put a call into the agent's queue; its id."""
+        return (await self.schedules.queue(callback, payload, retry=retry)).id
+
+    async def dequeue(self, id: str) -> bool:
+        """Take one item out of the queue. False if it has begun, or is not there."""
+        return await self.schedules.dequeue(id) == 1
+
+    async def dequeue_all(self) -> int:
+        """Take out everything that has not begun; how many items that were."""
+        return await self.schedules.clear_queue()
+
+    async def dequeue_all_by_callback(self, callback: Callback) -> int:
+        """Take out what is there for one method and has not begun; how many items that were."""
+        return await self.schedules.clear_queue(callback)
+
+    async def get_queue(self, id: str) -> QueueItem | None:
+        """One item of the queue."""
+        return next((item for item in await self.schedules.items() if item.id == id), None)
+
+    async def get_queues(self, key: str, value: Any) -> Sequence[QueueItem]:
+        """The items of the queue whose payload has this value under this key."""
+        items = await self.schedules.items()
+        return [item for item in items if holds(item.payload, key, value)]
+
+    async def retry(
+        self,
+        work: Callable[[int], MaybeAsync[T]],
+        *,
+        max_attempts: int = 3,
+        base_delay: float = 0.1,
+        max_delay: float = 3.0,
+        should_retry: Callable[[Exception, int], bool] | None = None,
+    ) -> T:
+        """Call `work(attempt)` until it returns, with growing pauses; the last error is raised.
+
+        For as long as the process lives: what must outlive it is a job.
+        """
+        options = RetryOptions(
+            max_attempts=max_attempts, base_delay=base_delay, max_delay=max_delay
+        )
+        return await retry(work, check_retry(options), should_retry=should_retry)
 
     # What AG2B has on every agent
 

@@ -39,6 +39,7 @@ from thinkwell.core.threads import ThreadPool
 from thinkwell.core.user_code import call_hook
 from thinkwell.features.jobs.desk import JobDesk, NewDue
 from thinkwell.features.jobs.jobs import Jobs
+from thinkwell.features.schedules.starting import starting
 from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import Seats, features_of
@@ -389,7 +390,8 @@ async def _start(agent: Agent, seats: Seats, chat: Chat | None, degradations: De
     """
     try:
         await seats.boot()
-        await call_hook("on_start", agent.on_start)
+        with starting():
+            await call_hook("on_start", agent.on_start)
         if chat is not None:
             await _recover(chat.turns, degradations)
     except BaseException:
@@ -441,6 +443,7 @@ def _desk_of(agent: Agent, owner: Owner, shared: Shared) -> JobDesk:
         epoch=lambda: owner.epoch,  # it gets one with its first write
         asking=asking_for,
         built_in=_built_in(Think if isinstance(agent, Think) else Agent),
+        when_born=partial(setattr, owner, "born"),
     )
 
 

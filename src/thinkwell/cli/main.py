@@ -329,6 +329,34 @@ def revoke(store: str, rule: str) -> None:
 
 
 @main.group()
+def schedules() -> None:
+    """Look at schedules and declared tasks, or run one now."""
+
+
+@schedules.command("list")
+@click.option("--agent", help="Only those of one agent (class/name).")
+@click.option("--limit", default=100, show_default=True, help="How many, the next one first.")
+@_json_option
+@_store_option
+def list_schedules(store: str, *, as_json: bool, **filters: Any) -> None:
+    """What comes again and what waits: agent, task, next run, last outcome."""
+    from thinkwell.cli import schedules
+
+    schedules.list_schedules(store, as_json=as_json, **filters)
+
+
+@schedules.command("run")
+@click.argument("name")
+@click.option("--agent", help="Whose it is (class/name), if several agents have one.")
+@_store_option
+def run_schedule(store: str, name: str, agent: str | None) -> None:
+    """Run a task or a schedule now, beside its own times. NAME may also be its id."""
+    from thinkwell.cli import schedules
+
+    schedules.run_schedule(store, name, agent)
+
+
+@main.group()
 def agents() -> None:
     """Look at agents, pause one, move it to another database or delete it."""
 

@@ -80,6 +80,15 @@ class Printer:
             for said in self._about_job(row, served=served):
                 self._below(said)
 
+    def schedules(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One line per schedule or task: whose, when it comes, and how its last run ended."""
+        for row in rows:
+            state = row["status"] if row["status"] == "running" else row["outcome"] or "new"
+            about = f"{row['agent']} {row['task']}, {row['schedule']}"
+            self._line(row, state, self._ago(row["next_run"]), about)
+            if row["error"]:
+                self._below(row["error"])
+
     def _about_job(self, row: Mapping[str, Any], *, served: bool) -> Iterator[str]:
         if said := row["held"] or row["error"]:
             yield said

@@ -461,6 +461,10 @@ class FiberError(ThinkwellError):
     """A fiber that cannot be started or changed, or a stash outside of one."""
 
 
+class ScheduleError(ThinkwellError, ValueError):
+    """A schedule that cannot be read, or options of one that make no sense. Nothing was stored."""
+
+
 class ReadonlyError(ThinkwellError):
     """Somebody who may only look tried to change the agent's state."""
 

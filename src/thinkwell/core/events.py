@@ -11,6 +11,19 @@ from typing import Literal, TypeAlias, get_args
 
 from thinkwell.core.bus_event import BusEvent, FiberEvent, JobEvent, Problem, type_of
 from thinkwell.core.principal import Principal
+from thinkwell.core.schedule_events import (
+    QueueCreated,
+    QueueDeadLetter,
+    QueueFailed,
+    QueueRetried,
+    ScheduleCancelled,
+    ScheduleCreated,
+    ScheduleDuplicated,
+    ScheduleExecuted,
+    ScheduleFailed,
+    ScheduleRetried,
+    SchedulesUnreconciled,
+)
 from thinkwell.core.turn_events import (
     ChatOnStartDegraded,
     ChatRecoveryAttempt,
@@ -273,6 +286,17 @@ Event: TypeAlias = (
     | FiberEnded
     | FiberInterrupted
     | FiberSkipped
+    | ScheduleCreated
+    | ScheduleExecuted
+    | ScheduleRetried
+    | ScheduleFailed
+    | ScheduleCancelled
+    | ScheduleDuplicated
+    | SchedulesUnreconciled
+    | QueueCreated
+    | QueueRetried
+    | QueueFailed
+    | QueueDeadLetter
     | AgentParked
     | AgentPaused
     | AgentResumed

@@ -49,6 +49,7 @@ class JobContext:
         "name",
         "payload",
         "principal",
+        "scheduled_for",
         "signal",
         "stashed",
     )
@@ -72,6 +73,8 @@ class JobContext:
         self.payload = job.payload
         self.principal = job.principal
         """Who it works for: whoever asked for what enqueued it, if anybody is known."""
+        self.scheduled_for = job.scheduled_for
+        """The time this run was planned for, in seconds since the epoch; None for a plain job."""
         self.stashed = job.stash
         """What an earlier attempt, or this one, stashed last."""
         self.signal = signal

@@ -13,6 +13,7 @@ there already was left by a process that died.
     {"do": "decide", "agent": ..., "approval": ..., "approved": true}
                                                           -> {"ok": true, "decided": true}
     {"do": "revoke_rule", "agent": ..., "rule": ...}      -> {"ok": true, "revoked": true}
+    {"do": "run_schedule", "agent": ..., "job": ...}      -> {"ok": true, "run": "id"}
     {"do": "delete", "agent": ...}                        -> {"ok": true, "deleted": true}
     {"do": "stop_turns", "agent": ..., "turn": ...}       -> {"ok": true, "turns": 3}
     {"do": "pause", "agent": ..., "reason": ...}          -> {"ok": true, "paused": true}
@@ -104,6 +105,7 @@ class Control:
             "retry_job": self._retry_job,
             "decide": self._decide,
             "revoke_rule": self._revoke_rule,
+            "run_schedule": self._run_schedule,
             "delete": self._delete,
             "stop_turns": self._stop_turns,
             "pause": self._pause,
@@ -246,6 +248,14 @@ class Control:
         activation = await self._host.agent(_address(request), create=False)
         with activation.in_use():
             return {"revoked": await activation.approvals().revoke(str(request["rule"]))}
+
+    async def _run_schedule(self, request: JsonObject) -> JsonObject:
+        awake = await self._host.with_jobs(str(request["agent"]))
+        with awake.in_use():
+            run = await awake.desk.run_now(str(request["job"]))
+        if run is None:
+            raise LookupError("It is not there any more.")
+        return {"run": run.id}
 
     async def _delete(self, request: JsonObject) -> JsonObject:
         return {"deleted": await self._host.delete(_address(request))}

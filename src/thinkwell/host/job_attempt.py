@@ -14,22 +14,22 @@ from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import AgentDeletedError, JobError, OwnershipLostError, UserCodeError
-from thinkwell.core.events import JobCancelled, JobFailed, JobFinished, JobRetried, JobStarted
 from thinkwell.core.serving import ServedFor, serving
 from thinkwell.core.signal import AbortController
 from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, is_cancelled, run_apart
-from thinkwell.core.user_code import call_user, log_fields
-from thinkwell.features.jobs.desk import JobDesk, facts_of
+from thinkwell.core.user_code import call_hook, call_user, log_failure, log_fields
+from thinkwell.features.jobs.desk import JobDesk
+from thinkwell.features.jobs.telling import tell_ended, tell_retried, tell_started
 from thinkwell.hooks.jobs import JobHandler, RunAgain
 from thinkwell.hooks.time_limits import limits_of
 from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.job_ends import NextTime, RunEnd, end_run
 from thinkwell.journal.jobs import (
     Job,
     JobStatus,
     Random,
     Retry,
     begin_job,
-    finish_job,
     next_try,
     retry_job,
 )
@@ -44,6 +44,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     bus: EventBus
     random: Random
+    next_time: NextTime
     tasks: TaskOwner
     """Keeps handlers that ignore their cancel."""
 
@@ -86,7 +87,7 @@ class Attempt:
         """Call the handler, then store what became of it."""
         job = self._job
         log_fields.set({"agent": job.agent_id, "job": job.id})
-        self._tools.bus.emit(JobStarted, **facts_of(job))
+        tell_started(self._tools.bus, job)
         crash_here("j2")
         try:
             value = await self._call()
@@ -189,44 +190,50 @@ class Attempt:
         text = f"{type(error).__name__}: {json.error_text(error)}"
         if isinstance(decision, Retry):
             await self._wait_again(decision.at, attempts=job.attempt, error=text)
-        else:
-            await self._finish("failed", text)
+            return
+        await self._finish("failed", text)
+        if job.kind is not None:  # nobody waits for it: its agent hears of it
+            await self._tell_agent(error)
+
+    async def _tell_agent(self, error: Exception) -> None:
+        agent, job = self._desk.agent, self._job
+        try:
+            await call_hook("on_error", agent.on_error, error, None)
+        except Exception as failure:  # noqa: BLE001 - logged there
+            about = {"agent": job.agent_id, "job": job.id, "hook": "on_error"}
+            log_failure(log, "on_error", failure, about)
 
     async def _finish(self, status: JobStatus, error: str | None = None) -> None:
-        job, now = self._job, self._tools.clock.now()
+        job, now, next_time = self._job, self._tools.clock.now(), self._tools.next_time
 
-        def end(tx: Transaction) -> Awaitable[JobStatus | None]:
-            return finish_job(tx, job, status, now=now, error=error)
+        def end(tx: Transaction) -> Awaitable[RunEnd | None]:
+            return end_run(tx, job, status, now=now, next_time=next_time, error=error)
 
         ended = await self._desk.insist(end)
-        crash_here("j5")
+        crash_here("j5" if ended is None or ended.again_at is None else "s2")
         if ended is not None:
-            report_end(self._tools.bus, job, ended, error)
+            self._report(ended, error)
+
+    def _report(self, ended: RunEnd, error: str | None) -> None:
+        job, desk = self._job, self._desk
+        tell_ended(self._tools.bus, job, ended.status, error)
+        if ended.again_at is not None:
+            desk.announce(msgspec.structs.replace(job, status="waiting", due_at=ended.again_at))
+        desk.moved_up(ended.next_in_line)
 
     async def _wait_again(self, at: float, *, attempts: int, error: str | None = None) -> None:
         """The job waits for its next attempt, unless it was cancelled meanwhile."""
-        job, now = self._job, self._tools.clock.now()
+        job, now, next_time = self._job, self._tools.clock.now(), self._tools.next_time
 
-        async def wait(tx: Transaction) -> JobStatus | None:
+        async def wait(tx: Transaction) -> RunEnd | None:
             if await retry_job(tx, job, at=at, error=error, left=attempts):
-                return "waiting"
-            return await finish_job(tx, job, "cancelled", now=now, error=error)
+                return RunEnd("waiting")
+            return await end_run(tx, job, "cancelled", now=now, next_time=next_time, error=error)
 
-        status = await self._desk.insist(wait)
+        ended = await self._desk.insist(wait)
         crash_here("j6")
-        if status == "waiting":
-            self._tools.bus.emit(JobRetried, **facts_of(job), error=error, due_at=at)
+        if ended is not None and ended.status == "waiting":
+            tell_retried(self._tools.bus, job, error, at)
             self._desk.announce(msgspec.structs.replace(job, status="waiting", due_at=at))
-        elif status is not None:
-            report_end(self._tools.bus, job, status, error)
-
-
-def report_end(bus: EventBus, job: Job, status: JobStatus, error: str | None) -> None:
-    """A job has ended, and that is stored."""
-    match status:
-        case "failed":
-            bus.emit(JobFailed, **facts_of(job), error=error)
-        case "cancelled":
-            bus.emit(JobCancelled, **facts_of(job))
-        case _:
-            bus.emit(JobFinished, **facts_of(job))
+        elif ended is not None:
+            self._report(ended, error)

@@ -35,26 +35,27 @@ from thinkwell.core.errors import (
 from thinkwell.core.events import JobHeld
 from thinkwell.core.limits import NO_LIMIT, Limits
 from thinkwell.core.tasks import TaskOwner
-from thinkwell.features.jobs.desk import JobDesk, facts_of
+from thinkwell.features.jobs.desk import JobDesk
+from thinkwell.features.jobs.telling import facts_of, tell_ended
+from thinkwell.features.schedules.recurring import next_time
 from thinkwell.hooks.jobs import JobHandler
 from thinkwell.host.due_agents import DueAgents
-from thinkwell.host.job_attempt import Attempt, Tools, lease, report_end
+from thinkwell.host.job_attempt import Attempt, Tools, lease
 from thinkwell.host.right_of_way import RightOfWay
 from thinkwell.host.suspect_jobs import SuspectJobs
+from thinkwell.journal.job_ends import has_leases, move_up, take_up_leases
 from thinkwell.journal.jobs import (
     UNREADABLE,
     Job,
     Random,
     due_row,
     fail_unreadable,
-    has_leases,
     hold_job,
     readable_job,
-    take_up_leases,
 )
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import agents_owing_hooks
-from thinkwell.store.base import Row
+from thinkwell.store.base import Row, Transaction
 
 log = logging.getLogger("thinkwell.jobs")
 
@@ -119,7 +120,13 @@ class JobRunner:
         self._places = asyncio.Semaphore(places)
         self._agents = DueAgents(shared.store, shared.clock, max(MOST_SERVED, places))
         self._tasks = TaskOwner("jobs")
-        self._tools = Tools(clock=shared.clock, bus=shared.bus, random=random, tasks=self._tasks)
+        self._tools = Tools(
+            clock=shared.clock,
+            bus=shared.bus,
+            random=random,
+            next_time=next_time,
+            tasks=self._tasks,
+        )
         self._boot = 0
         self._running: dict[str, set[asyncio.Task[None]]] = {}
         self._failing: dict[str, float] = {}  # agents that cannot run jobs, and the next pause
@@ -201,12 +208,13 @@ class JobRunner:
             return
         boot, now, random = self._boot, self._clock.now(), self._tools.random
         ended = await self._commits.insist(
-            None, lambda tx: take_up_leases(tx, boot, now=now, random=random)
+            None,
+            lambda tx: take_up_leases(tx, boot, now=now, random=random, next_time=next_time),
         )
         for job in ended:
             about = {"agent": job.agent_id, "job": job.id}
             log.error("job %s ended %s: %s", job.name, job.status, job.error, extra=about)
-            report_end(self._bus, job, job.status, job.error)
+            tell_ended(self._bus, job, job.status, job.error)
 
     async def _look(self) -> float | None:
         """Serve the agents whose jobs are due. When the next one is; None if none is."""
@@ -304,17 +312,24 @@ class JobRunner:
         """The job and its handler; None if it cannot run, which is stored then."""
         job = readable_job(row)
         if job is None:
-            now = self._clock.now()
-            if (
-                failed := await desk.insist(lambda tx: fail_unreadable(tx, row, now=now))
-            ) is not None:
-                report_end(self._bus, failed, "failed", UNREADABLE)
+            await self._fail_unreadable(row, desk)
             return None
         try:
             return job, desk.handlers.find(job.name)
         except JobError as error:
             await self._hold(job, desk, str(error))
             return None
+
+    async def _fail_unreadable(self, row: Row, desk: JobDesk) -> None:
+        now = self._clock.now()
+
+        async def fail(tx: Transaction) -> tuple[Job, float | None] | None:
+            failed = await fail_unreadable(tx, row, now=now)
+            return None if failed is None else (failed, await move_up(tx, failed))
+
+        if (failed := await desk.insist(fail)) is not None:
+            tell_ended(self._bus, failed[0], "failed", UNREADABLE)
+            desk.moved_up(failed[1])
 
     async def _begin(self, awake: Awake, job: Job, handler: JobHandler) -> None:
         """Lease a job and run it beside the others."""
@@ -368,8 +383,15 @@ class JobRunner:
     async def _hold(self, job: Job, desk: JobDesk, reason: str) -> None:
         """No handler has its name: it waits for a process that has one."""
         self._warn_once(f"{job.agent_id.partition('/')[0]}:{job.name}", f"a job is held: {reason}")
-        if await desk.insist(lambda tx: hold_job(tx, job, reason)):  # else it was cancelled
+
+        async def hold(tx: Transaction) -> tuple[bool, float | None]:
+            held = await hold_job(tx, job, reason)
+            return held, await move_up(tx, job)  # it must not stop its whole queue
+
+        held, next_in_line = await desk.insist(hold)
+        if held:  # else it was cancelled
             self._bus.emit(JobHeld, **facts_of(job), reason=reason)
+        desk.moved_up(next_in_line)
 
     def _warn_once(self, about: str, text: str) -> None:
         if about not in self._warned:

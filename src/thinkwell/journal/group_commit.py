@@ -318,6 +318,8 @@ class GroupCommit:
         self._last_writer = writers.pop() if len(writers) == 1 else None
         for owner, epoch in self._born:
             owner.epoch = epoch
+            if owner.born is not None:
+                owner.born()
         self._blobs.committed()
         for log, upto, events in batch:
             told = log.events[log.events_written : events]

@@ -9,28 +9,32 @@ Stored format: change only with a migration.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.principal import Principal, load_principal
-from thinkwell.journal.boots import was_unplanned
 from thinkwell.journal.budget import DEATHS
 from thinkwell.store.base import Reader, Row, Transaction
 
 log = logging.getLogger("thinkwell.jobs")
 
 JobStatus: TypeAlias = Literal["waiting", "running", "done", "failed", "cancelled"]
+JobKind: TypeAlias = Literal["delayed", "scheduled", "cron", "interval", "task", "queue"]
 Random: TypeAlias = Callable[[], float]
 """Gives numbers from 0 up to, but not including, 1."""
 
 MAX_ATTEMPTS = 5
 BASE_DELAY, MAX_DELAY = 1.0, 300.0
 """Seconds of the back-off: what the first one grows from, what none is longer than."""
+DEAD_LETTERS = 23 * 24 * 3600.0
+"""Seconds by which failed jobs of a queue outlive other jobs: they are kept for thirty days."""
 MOST_DOUBLINGS = 60
 """Beyond it a back-off is at its longest anyhow, and the number would grow out of a float."""
+BEHIND = "Others of its queue are in front of it."
+"""What holds a job of a queue until it is its turn. Stored: the SQL compares it."""
 UNREADABLE = "What is stored of this job is damaged, so it could not be run."
 
 
@@ -73,6 +77,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Who it works for: whoever asked for the turn or the call that enqueued it."""
     read_only: bool = False
     """Whether they may only look."""
+    kind: JobKind | None = None
+    """What planned it: a schedule, a declared task, the queue; None for a plain job."""
+    recurs: dict[str, Any] | None = None
+    """What says when it comes again; None for a job that runs once."""
+    scheduled_for: float | None = None
+    """The time this run is meant for, however late it is and however often it is tried."""
+    outcome: JobStatus | None = None
+    """How the last run of a job that comes again has ended."""
 
     @property
     def ended(self) -> bool:
@@ -105,6 +117,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
             finished_at=row["finished_at"],
             principal=load_principal(row["principal"]),
             read_only=bool(row["read_only"]),
+            kind=row["kind"],
+            recurs=_load(row["recurs"]),
+            scheduled_for=row["scheduled_for"],
+            outcome=row["outcome"],
         )
 
 
@@ -160,7 +176,7 @@ async def insert_job(tx: Transaction, job: Job) -> Job:
     await tx.execute(
         "insert_job",
         {
-            **_named(job),
+            **named(job),
             "name": job.name,
             "due_at": job.due_at,
             "key": job.key,
@@ -168,9 +184,13 @@ async def insert_job(tx: Transaction, job: Job) -> Job:
             "base_delay": job.base_delay,
             "max_delay": job.max_delay,
             "created_at": job.created_at,
-            "payload": _dump(job.payload),
+            "payload": dump(job.payload),
             "principal": None if job.principal is None else json.dumps(job.principal),
             "read_only": int(job.read_only),
+            "kind": job.kind,
+            "recurs": dump(job.recurs),
+            "scheduled_for": job.scheduled_for,
+            "behind": BEHIND,
         },
     )
     return job
@@ -195,6 +215,46 @@ async def jobs_of_agent(
     asked = {"agent": agent_id, "status": status, "name": name, "limit": limit}
     rows = await reader.fetch_all("jobs_of_agent", asked)
     return [job for row in rows if (job := readable_job(row)) is not None]
+
+
+async def jobs_of_kind(reader: Reader, agent_id: str, kind: JobKind) -> list[Job]:
+    """Those of an agent that were planned so and have not ended, in the order they were."""
+    rows = await reader.fetch_all("jobs_of_kind", {"agent": agent_id, "kind": kind})
+    return [job for row in rows if (job := readable_job(row)) is not None]
+
+
+async def same_job(reader: Reader, job: Job) -> Job | None:
+    """A job that has not ended and does the same, at whatever time."""
+    row = await reader.fetch_one("same_job", _described(job))
+    return None if row is None else Job.from_row(row)
+
+
+async def count_same_jobs(reader: Reader, job: Job, limit: int) -> int:
+    """How many such jobs there are, at most `limit`."""
+    row = await reader.fetch_one("count_same_jobs", {**_described(job), "limit": limit})
+    return 0 if row is None else row["same"]
+
+
+async def rearm_job(tx: Transaction, job: Job) -> bool:
+    """Give a job that comes again other times, whatever has become of it. False if there is none.
+
+    One that runs has its run first.
+    """
+    written = {
+        **named(job),
+        "recurs": dump(job.recurs),
+        "payload": dump(job.payload),
+        "due_at": job.due_at,
+        "max_attempts": job.max_attempts,
+        "base_delay": job.base_delay,
+        "max_delay": job.max_delay,
+    }
+    return await tx.execute("rearm_job", written) == 1
+
+
+async def describe_job(tx: Transaction, job: Job) -> bool:
+    """What a job that comes again says of itself has changed, and its times have not."""
+    return await tx.execute("describe_job", {**named(job), "recurs": dump(job.recurs)}) == 1
 
 
 async def due_agents(
@@ -228,7 +288,7 @@ async def begin_job(tx: Transaction, job: Job, *, epoch: int, boot: int, now: fl
     """One more attempt begins. None if the job does not wait any more."""
     attempt = job.attempt + 1
     lease = {"attempt": attempt, "epoch": epoch, "boot": boot, "now": now}
-    if await tx.execute("begin_job", {**_named(job), **lease}) == 0:
+    if await tx.execute("begin_job", {**named(job), **lease}) == 0:
         return None
     return msgspec.structs.replace(
         job, status="running", attempt=attempt, boot=boot, started_at=now
@@ -237,8 +297,8 @@ async def begin_job(tx: Transaction, job: Job, *, epoch: int, boot: int, now: fl
 
 async def stash_job(tx: Transaction, job: Job, stash: Any) -> bool:
     """Remember something for the next attempt. False if this attempt is over."""
-    fields = {"attempt": job.attempt, "stash": _dump(stash)}
-    return await tx.execute("stash_job", {**_named(job), **fields}) == 1
+    fields = {"attempt": job.attempt, "stash": dump(stash)}
+    return await tx.execute("stash_job", {**named(job), **fields}) == 1
 
 
 async def finish_job(
@@ -252,7 +312,7 @@ async def finish_job(
 ) -> JobStatus | None:
     """A job ends. How it ended, which a cancel decides; None if this attempt was over."""
     fields = {"attempt": job.attempt, "status": status, "error": error}
-    row = await tx.fetch_one("finish_job", {**_named(job), **fields, "deaths": deaths, "now": now})
+    row = await tx.fetch_one("finish_job", {**named(job), **fields, "deaths": deaths, "now": now})
     return None if row is None else row["status"]
 
 
@@ -271,33 +331,39 @@ async def retry_job(
     """
     fields = {"attempt": job.attempt, "left": job.attempt if left is None else left}
     ending = {"due_at": at, "error": error, "deaths": deaths}
-    return await tx.execute("retry_job", {**_named(job), **fields, **ending}) == 1
+    return await tx.execute("retry_job", {**named(job), **fields, **ending}) == 1
 
 
 async def hold_job(tx: Transaction, job: Job, reason: str) -> bool:
     """Nothing can run it in this life of the process. False if it does not wait any more."""
-    return await tx.execute("hold_job", {**_named(job), "held": reason}) == 1
+    return await tx.execute("hold_job", {**named(job), "held": reason}) == 1
 
 
 async def cancel_job(
     tx: Transaction, agent_id: str, job_id: str, reason: str, *, now: float
 ) -> JobStatus | None:
     """Cancel a job: what it was doing, "waiting" or "running"; None if there is none to cancel."""
-    named = {"agent": agent_id, "id": job_id, "reason": reason}
-    if await tx.execute("cancel_waiting_job", {**named, "now": now}) == 1:
+    asked = {"agent": agent_id, "id": job_id, "reason": reason}
+    if await tx.execute("cancel_waiting_job", {**asked, "now": now}) == 1:
         return "waiting"
-    return "running" if await tx.execute("cancel_running_job", named) == 1 else None
+    return "running" if await tx.execute("cancel_running_job", asked) == 1 else None
+
+
+async def withdraw_job(tx: Transaction, job: Job, reason: str, *, now: float) -> bool:
+    """Cancel a job that has not begun. False if it has."""
+    asked = {**named(job), "reason": reason, "now": now}
+    return await tx.execute("cancel_waiting_job", asked) == 1
 
 
 async def revive_job(tx: Transaction, agent_id: str, job_id: str, *, now: float) -> bool:
     """Try a job again that failed or was cancelled. False if it did not."""
-    return await tx.execute("revive_job", {"agent": agent_id, "id": job_id, "now": now}) == 1
+    asked = {"agent": agent_id, "id": job_id, "now": now, "behind": BEHIND}
+    return await tx.execute("revive_job", asked) == 1
 
 
 async def fail_unreadable(tx: Transaction, row: Row, *, now: float) -> Job | None:
     """End a job whose row cannot be decoded: what can be said of it; None if it had ended."""
-    named = {"agent": row["agent"], "id": row["id"]}
-    failed = {**named, "error": UNREADABLE, "now": now}
+    failed = {"agent": row["agent"], "id": row["id"], "error": UNREADABLE, "now": now}
     if await tx.execute("fail_unreadable_job", failed) == 0:
         return None
     return Job(
@@ -307,56 +373,17 @@ async def fail_unreadable(tx: Transaction, row: Row, *, now: float) -> Job | Non
         attempt=row["attempt"],
         status="failed",
         error=UNREADABLE,
+        kind=row["kind"],
     )
 
 
 async def drop_ended_jobs(tx: Transaction, *, before: float, limit: int) -> int:
-    """Drop jobs that ended before then, at most so many; how many there were."""
-    return await tx.execute("drop_ended_jobs", {"before": before, "limit": limit})
+    """Drop jobs that ended before then, at most so many; how many there were.
 
-
-# After a start
-
-
-async def has_leases(reader: Reader) -> bool:
-    """Whether a process that is gone has left jobs running or held."""
-    return await reader.fetch_one("any_lease", {}) is not None
-
-
-async def take_up_leases(
-    tx: Transaction, boot: int, *, now: float, random: Random
-) -> Sequence[Job]:
-    """The process that ran these jobs is gone: what becomes of each, in one transaction.
-
-    One cut off by a stop that somebody asked for gets its attempt back. Gives those that ended.
+    What failed in a queue is a letter that nobody could deliver: it is kept for longer.
     """
-    await tx.execute("release_held_jobs", {})
-    ended: list[Job | None] = []
-    for row in await tx.fetch_all("leased_jobs", {}):
-        job = readable_job(row)
-        if job is None:
-            ended.append(await fail_unreadable(tx, row, now=now))
-        elif job.boot != boot:
-            ended.append(await _take_up(tx, job, now, random))
-    return [job for job in ended if job is not None]
-
-
-async def _take_up(tx: Transaction, job: Job, now: float, random: Random) -> Job | None:
-    """Let the job wait again, or end it: then as it ended."""
-    if job.boot is not None and not await was_unplanned(tx, job.boot):
-        given_back, deaths = job.attempt - 1, job.deaths
-        if await retry_job(tx, job, at=now, error=job.error, left=given_back, deaths=deaths):
-            return None
-    deaths = job.deaths + 1
-    died = f"The process died {f'{deaths} times ' if deaths > 1 else ''}while it ran."
-    match next_try(job, ProcessDied(), now, random):
-        case Retry(at):
-            if await retry_job(tx, job, at=at, error=died, deaths=deaths):
-                return None
-        case GiveUp():
-            pass
-    status = await finish_job(tx, job, "failed", now=now, error=died, deaths=deaths)
-    return None if status is None else msgspec.structs.replace(job, status=status, error=died)
+    asked = {"before": before, "dead_before": before - DEAD_LETTERS, "limit": limit}
+    return await tx.execute("drop_ended_jobs", asked)
 
 
 def readable_job(row: Row) -> Job | None:
@@ -368,13 +395,25 @@ def readable_job(row: Row) -> Job | None:
         return None
 
 
-def _named(job: Job) -> dict[str, Any]:
+def named(job: Job) -> dict[str, Any]:
+    """What names the row of a job in every statement."""
     return {"agent": job.agent_id, "id": job.id}
+
+
+def _described(job: Job) -> dict[str, Any]:
+    return {
+        "agent": job.agent_id,
+        "kind": job.kind,
+        "name": job.name,
+        "payload": dump(job.payload),
+        "recurs": dump(job.recurs),
+    }
 
 
 def _load(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _dump(value: Any) -> str | None:
+def dump(value: Any) -> str | None:
+    """A value as a column holds it."""
     return None if value is None else json.dumps(value)

@@ -29,6 +29,8 @@ class Owner(msgspec.Struct, eq=False, weakref=True):
     """
     deleted: bool = False
     """Whether that is why."""
+    born: Callable[[], None] | None = None
+    """Called once the agent has a row, if it had none. Contract: returns at once."""
 
     def lost(self) -> OwnershipLostError:
         """Why it may not write."""

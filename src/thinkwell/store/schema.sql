@@ -268,6 +268,10 @@ CREATE TABLE jobs (
     stash TEXT,
     principal TEXT,
     read_only BIGINT NOT NULL DEFAULT 0,
+    kind TEXT,
+    recurs TEXT,
+    scheduled_for DOUBLE PRECISION,
+    outcome TEXT,
     UNIQUE (agent, id)
 );
 CREATE UNIQUE INDEX jobs_by_key ON jobs (agent, idempotency_key) WHERE idempotency_key IS NOT NULL;
@@ -276,6 +280,8 @@ CREATE INDEX jobs_due ON jobs (agent, due_at, seq) WHERE status = 'waiting' AND 
 CREATE INDEX jobs_running ON jobs (seq) WHERE status = 'running';
 CREATE INDEX jobs_held ON jobs (seq) WHERE held IS NOT NULL;
 CREATE INDEX jobs_ended ON jobs (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX jobs_of_kind ON jobs (agent, kind, held, seq)
+    WHERE kind IS NOT NULL AND finished_at IS NULL;
 
 -- Texts that many turns have in common (prompts, tool schemas), by hash, and who refers to them.
 CREATE TABLE blobs (

@@ -6,39 +6,40 @@ cancelled in between must not leave the one without the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.errors import JobError
-from thinkwell.core.events import JobCancelled
+from thinkwell.core.ids import new_id
 from thinkwell.core.signal import AbortController, Disposer
 from thinkwell.core.tasks import run_to_the_end
+from thinkwell.features.jobs.telling import tell_cancelled, tell_created, tell_ended_series
 from thinkwell.hooks.jobs import JobContext, JobHandlers
 from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.job_ends import end_series, move_up
 from thinkwell.journal.jobs import (
     Job,
+    JobStatus,
     cancel_job,
     find_job,
     find_job_by_key,
     insert_job,
     revive_job,
     stash_job,
+    withdraw_job,
 )
 from thinkwell.journal.joined_writes import Together, open_block
 from thinkwell.store.base import Commit, Reader, Transaction
 
 LARGEST = 1_000_000
 """Bytes of a payload or a stash as JSON: it is written while everybody waits."""
+Same = Callable[[Reader], Awaitable[Job | None]]
+"""Finds a job that stands for the one to be enqueued."""
 NewDue = Callable[[str, float], None]
 """Told, after the commit, whose job waits and when it is due. Contract: returns at once."""
-
-
-def facts_of(job: Job) -> dict[str, Any]:
-    """What every event of a job says."""
-    return {"agent": job.agent_id, "job": job.id, "name": job.name, "attempt": job.attempt}
 
 
 class JobDesk:
@@ -58,6 +59,7 @@ class JobDesk:
         epoch: Callable[[], int] = lambda: 0,
         asking: Callable[[str], Any] = lambda _agent_id: None,
         built_in: Collection[str] = (),
+        when_born: Callable[[Callable[[], None]], None] = lambda _call: None,
     ) -> None:
         self.agent_id = agent_id
         self.asking = asking
@@ -70,22 +72,28 @@ class JobDesk:
         self.clock = clock
         self.epoch = epoch
         """The number its writes are made under: its leases."""
+        self.when_born = when_born
+        """Has something called when an agent that was only looked at gets its row."""
         self.handlers = JobHandlers(agent, built_in)
         """What can run; features add theirs."""
-        self._write = write
-        self._bus = bus
+        self.write = write
+        """Commits what is asked for now, or says that it cannot."""
+        self.bus = bus
         self._new_due = new_due
         self._running: dict[str, AbortController] = {}
         self._kept: set[object] = set()
 
     # What may be asked for
 
-    async def enqueue(self, job: Job) -> Job:
-        """Write a job's row, now or with the block of writes that is open."""
+    async def enqueue(self, job: Job, same: Same | None = None) -> Job:
+        """Write a job's row, now or with the block of writes that is open.
+
+        `same` finds a job that is as good: then that one is given back, and nothing is written.
+        """
         self.handlers.find(job.name)  # raises `JobError` if it could never run
         if (block := open_block(self.agent_id)) is not None:
-            return await self._enqueue_with(block, job)
-        return await run_to_the_end(self._enqueue_now(job))
+            return await self._enqueue_with(block, job, same)
+        return await run_to_the_end(self._enqueue_now(job, same))
 
     async def cancel(self, id: str, reason: str) -> bool:
         """Cancel a job. False if it has ended, is being cancelled already, or does not exist."""
@@ -98,13 +106,70 @@ class JobDesk:
         """An operator wants a failed or cancelled job to be tried again. False if it is neither."""
         return await run_to_the_end(self._revive(id))
 
-    async def _enqueue_now(self, job: Job) -> Job:
-        job = await self._write(lambda tx: self._insert(tx, job))
-        crash_here("j1")
-        self.announce(job)
-        return job
+    async def end_series(self, id: str) -> bool:
+        """A job comes no more: one that waits is cancelled, one that runs ends by itself.
 
-    async def _enqueue_with(self, block: Together, job: Job) -> Job:
+        False if it has ended, is being cancelled already, or does not exist.
+        """
+        job = await find_job(self.reader, self.agent_id, id)
+        if job is None:
+            return False
+        return await run_to_the_end(self._end_series(job))
+
+    async def withdraw(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Cancel those of the jobs that have not begun; which they were."""
+        return await run_to_the_end(self._withdraw(jobs)) if jobs else ()
+
+    async def run_now(self, id: str) -> Job | None:
+        """Have what a job does done now, once, beside its own times. None if there is no job."""
+        job = await find_job(self.reader, self.agent_id, id)
+        if job is None:
+            return None
+        now = self.clock.now()
+        return await self.enqueue(
+            Job(
+                agent_id=self.agent_id,
+                id=new_id(),
+                name=job.name,
+                payload=job.payload,
+                due_at=now,
+                scheduled_for=now,
+                kind="delayed",
+                max_attempts=job.max_attempts,
+                base_delay=job.base_delay,
+                max_delay=job.max_delay,
+                created_at=now,
+                principal=job.principal,
+                read_only=job.read_only,
+            )
+        )
+
+    async def _withdraw(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        now = self.clock.now()
+
+        async def withdraw(tx: Transaction) -> tuple[list[Job], float | None]:
+            gone = [job for job in jobs if await withdraw_job(tx, job, "withdrawn", now=now)]
+            return gone, await move_up(tx, jobs[0])
+
+        gone, next_in_line = await self.write(withdraw)
+        crash_here("s4")
+        for job in gone:
+            tell_cancelled(self.bus, job)
+        self.moved_up(next_in_line)
+        return gone
+
+    async def _enqueue_now(self, job: Job, same: Same | None) -> Job:
+        written = await self.write(lambda tx: self._insert(tx, job, same))
+        crash_here("j1")
+        self._created(written, job)
+        return written
+
+    def _created(self, written: Job, asked: Job) -> None:
+        if written.id == asked.id:
+            tell_created(self.bus, written)
+        self.announce(written)
+
+    async def _enqueue_with(self, block: Together, job: Job, same: Same | None) -> Job:
         """The row is written when the block ends. One with the same key is found already, be it
         stored or enqueued in the same block.
         """
@@ -115,7 +180,9 @@ class JobDesk:
             if known is not None:
                 return _same_name(known, job)
             block.promised[name] = job
-        block.add(lambda tx: self._insert_promised(tx, job), lambda: self.announce(job))
+        if same is not None and (known := await same(self.reader)) is not None:
+            return known
+        block.add(lambda tx: self._insert_promised(tx, job), lambda: self._created(job, job))
         return job
 
     async def _insert_promised(self, tx: Transaction, job: Job) -> None:
@@ -126,24 +193,41 @@ class JobDesk:
                 "nothing of the block is stored. Run it again: it then finds that job."
             )
 
-    async def _insert(self, tx: Transaction, job: Job) -> Job:
+    async def _insert(self, tx: Transaction, job: Job, same: Same | None = None) -> Job:
+        if same is not None and (known := await same(tx)) is not None:
+            return known
         known = _same_name(await insert_job(tx, job), job)
         crash_here("j0")
         return known
 
     async def _cancel(self, job: Job, reason: str) -> bool:
         now = self.clock.now()
-        was = await self._write(lambda tx: cancel_job(tx, job.agent_id, job.id, reason, now=now))
+        moved_up: list[float | None] = []
+
+        async def cancel(tx: Transaction) -> JobStatus | None:
+            was = await cancel_job(tx, job.agent_id, job.id, reason, now=now)
+            moved_up[:] = [await move_up(tx, job) if was == "waiting" else None]
+            return was
+
+        was = await self.write(cancel)
         crash_here("j7")
         if was == "waiting":
-            self._bus.emit(JobCancelled, **facts_of(job))
+            tell_cancelled(self.bus, job)
+            self.moved_up(moved_up[0])
         elif was == "running" and (controller := self._running.get(job.id)) is not None:
             controller.abort(reason)
         return was is not None
 
+    async def _end_series(self, job: Job) -> bool:
+        if await self.write(lambda tx: end_series(tx, job)):
+            crash_here("s3")
+            tell_ended_series(self.bus, job)
+            return True
+        return await self._cancel(job, "cancelled")
+
     async def _revive(self, id: str) -> bool:
         now = self.clock.now()
-        revived = await self._write(lambda tx: revive_job(tx, self.agent_id, id, now=now))
+        revived = await self.write(lambda tx: revive_job(tx, self.agent_id, id, now=now))
         if revived:
             self._new_due(self.agent_id, now)
         return revived
@@ -165,6 +249,11 @@ class JobDesk:
         """A job's row is committed: let the runner know."""
         if job.status == "waiting":
             self._new_due(self.agent_id, job.due_at)
+
+    def moved_up(self, waits_since: float | None) -> None:
+        """The next one of the queue may begin, if there is one: let the runner know."""
+        if waits_since is not None:
+            self._new_due(self.agent_id, waits_since)
 
     def begin(self, job: Job) -> AbortController:
         """An attempt is about to begin: from now on a cancel reaches it."""

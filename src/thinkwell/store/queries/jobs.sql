@@ -1,11 +1,18 @@
 -- Job rows: one durable call of a named method each.
 
 -- name: insert_job
--- Enqueue a job.
+-- Enqueue a job. One of the queue is held while another one is in front of it.
 INSERT INTO jobs (agent, id, name, status, due_at, idempotency_key, max_attempts, base_delay,
-                  max_delay, created_at, payload, principal, read_only)
+                  max_delay, created_at, payload, principal, read_only, kind, recurs, scheduled_for,
+                  held)
 VALUES (:agent, :id, :name, 'waiting', :due_at, :key, :max_attempts, :base_delay, :max_delay,
-        :created_at, :payload, :principal, :read_only);
+        :created_at, :payload, :principal, :read_only, :kind, :recurs, :scheduled_for,
+        CASE WHEN :kind = 'queue' AND (
+            EXISTS (SELECT 1 FROM jobs WHERE agent = :agent AND kind = 'queue'
+                    AND finished_at IS NULL AND held IS NULL)
+            OR EXISTS (SELECT 1 FROM jobs WHERE agent = :agent AND kind = 'queue'
+                       AND finished_at IS NULL AND held = :behind))
+        THEN :behind END);
 
 -- name: job_by_id
 -- One job.
@@ -71,8 +78,72 @@ WHERE agent = :agent AND id = :id AND status = 'running' AND attempt = :attempt
 UPDATE jobs SET held = :held WHERE agent = :agent AND id = :id AND status = 'waiting';
 
 -- name: release_held_jobs
--- A new life may have what was missing.
-UPDATE jobs SET held = NULL WHERE held IS NOT NULL;
+-- A new life may have what was missing. One of the queue stands in line again.
+UPDATE jobs SET held = CASE WHEN kind = 'queue' THEN :behind END
+WHERE held IS NOT NULL AND held <> :behind;
+
+-- name: stopped_queues
+-- Agents whose queue nobody is in front of.
+SELECT DISTINCT agent FROM jobs AS behind
+WHERE kind = 'queue' AND finished_at IS NULL AND held = :behind
+  AND NOT EXISTS (SELECT 1 FROM jobs WHERE agent = behind.agent AND kind = 'queue'
+                  AND finished_at IS NULL AND held IS NULL);
+
+-- name: move_queue_up
+-- The next one of the queue may begin, unless another one is in front of it.
+UPDATE jobs SET held = NULL
+WHERE seq = (SELECT MIN(seq) FROM jobs WHERE agent = :agent AND kind = 'queue'
+             AND finished_at IS NULL AND held = :behind)
+  AND NOT EXISTS (SELECT 1 FROM jobs WHERE agent = :agent AND kind = 'queue'
+                  AND finished_at IS NULL AND held IS NULL)
+RETURNING due_at;
+
+-- name: recur_job
+-- A job that comes again has had its run: how that ended, and when the next one is.
+UPDATE jobs SET status = 'waiting', due_at = :due_at, scheduled_for = :due_at, attempt = 0,
+                deaths = :deaths, outcome = :outcome, error = :error, stash = NULL, epoch = NULL,
+                boot = NULL
+WHERE agent = :agent AND id = :id AND status = 'running' AND attempt = :attempt
+  AND cancel_requested IS NULL AND recurs IS NOT NULL;
+
+-- name: rearm_job
+-- A job that comes again is given anew: other times, other attempts. One that runs ends first.
+UPDATE jobs SET recurs = :recurs, payload = :payload, max_attempts = :max_attempts,
+                base_delay = :base_delay, max_delay = :max_delay,
+                due_at = CASE WHEN status = 'running' THEN due_at ELSE :due_at END,
+                scheduled_for = CASE WHEN status = 'running' THEN scheduled_for ELSE :due_at END,
+                attempt = CASE WHEN status = 'running' THEN attempt ELSE 0 END,
+                status = CASE WHEN status = 'running' THEN status ELSE 'waiting' END,
+                finished_at = CASE WHEN status = 'running' THEN finished_at END,
+                cancel_requested = CASE WHEN status = 'running' THEN cancel_requested END,
+                held = NULL
+WHERE agent = :agent AND id = :id;
+
+-- name: describe_job
+-- What a job that comes again says of itself has changed, and its times have not.
+UPDATE jobs SET recurs = :recurs WHERE agent = :agent AND id = :id;
+
+-- name: end_series
+-- A job that runs comes no more after this run.
+UPDATE jobs SET recurs = NULL
+WHERE agent = :agent AND id = :id AND status = 'running' AND recurs IS NOT NULL;
+
+-- name: jobs_of_kind
+-- The jobs of one agent of one kind that have not ended, in the order they were enqueued.
+SELECT * FROM jobs WHERE agent = :agent AND kind = :kind AND finished_at IS NULL ORDER BY seq;
+
+-- name: same_job
+-- A job of one agent that has not ended and is the same but for its time.
+SELECT * FROM jobs
+WHERE agent = :agent AND kind = :kind AND finished_at IS NULL AND name = :name
+  AND payload IS :payload AND recurs IS :recurs
+ORDER BY seq LIMIT 1;
+
+-- name: count_same_jobs
+-- How many such jobs there are, up to a number.
+SELECT COUNT(*) AS same FROM (
+    SELECT 1 FROM jobs WHERE agent = :agent AND kind = :kind AND finished_at IS NULL
+    AND name = :name AND payload IS :payload LIMIT :limit);
 
 -- name: cancel_waiting_job
 -- A job that does not run is cancelled at once.
@@ -86,7 +157,10 @@ WHERE agent = :agent AND id = :id AND status = 'running' AND cancel_requested IS
 
 -- name: revive_job
 -- An operator wants a job that failed or was cancelled to be tried again, from its stash.
-UPDATE jobs SET status = 'waiting', due_at = :now, attempt = 0, deaths = 0, held = NULL,
+UPDATE jobs SET status = 'waiting', due_at = :now, attempt = 0, deaths = 0,
+                held = CASE WHEN kind = 'queue' AND EXISTS (
+                    SELECT 1 FROM jobs WHERE agent = :agent AND kind = 'queue'
+                    AND finished_at IS NULL AND held IS NULL) THEN :behind END,
                 cancel_requested = NULL, finished_at = NULL
 WHERE agent = :agent AND id = :id AND status IN ('failed', 'cancelled');
 
@@ -105,6 +179,9 @@ UPDATE jobs SET status = 'failed', error = :error, finished_at = :now, held = NU
 WHERE agent = :agent AND id = :id AND status IN ('waiting', 'running');
 
 -- name: drop_ended_jobs
--- Jobs past their retention, a bounded piece at a time.
+-- Jobs past their retention, a bounded piece at a time. What failed in a queue is kept for longer.
 DELETE FROM jobs WHERE seq IN (
-    SELECT seq FROM jobs WHERE finished_at < :before ORDER BY finished_at LIMIT :limit);
+    SELECT seq FROM jobs
+    WHERE finished_at < :before
+      AND (kind IS NOT 'queue' OR status <> 'failed' OR finished_at < :dead_before)
+    ORDER BY finished_at LIMIT :limit);

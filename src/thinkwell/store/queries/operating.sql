@@ -33,6 +33,13 @@ WHERE agent = COALESCE(:agent, agent)
   AND name = COALESCE(:name, name)
 ORDER BY seq DESC LIMIT :limit;
 
+-- name: list_schedules
+-- What is planned and has not ended, in all agents, the next one first.
+SELECT * FROM jobs
+WHERE kind IN ('task', 'cron', 'interval', 'delayed', 'scheduled') AND finished_at IS NULL
+  AND agent = COALESCE(:agent, agent)
+ORDER BY due_at, seq LIMIT :limit;
+
 -- name: jobs_with_id
 -- The jobs of all agents that have this id.
 SELECT * FROM jobs WHERE id = :id AND agent = COALESCE(:agent, agent) ORDER BY agent;
