@@ -86,7 +86,7 @@ def begin(work: Coroutine[Any, Any, T], context: Context) -> asyncio.Future[T]:
 
 
 async def _rest(work: Coroutine[Any, Any, T], waits_for: Any) -> T:
-    return await _go_on(work, waits_for)
+    return await go_on(work, waits_for)
 
 
 @coroutine
@@ -116,11 +116,11 @@ async def within(limit: asyncio.Timeout, work: Awaitable[T]) -> T:
     except StopIteration as end:
         return end.value
     async with limit:
-        return await _go_on(running, waits_for)
+        return await go_on(running, waits_for)
 
 
 @coroutine
-def _go_on(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+def go_on(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
     """`await work`, which has begun and waits for something."""
     try:
         while True:

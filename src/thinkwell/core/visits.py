@@ -10,16 +10,16 @@ it. An attempt that is lost never gets past the code it is stuck in: leaving it 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from types import CoroutineType, TracebackType, coroutine
+from types import CoroutineType, TracebackType
 from typing import Any, cast
 
 import msgspec
 
 from thinkwell.core.errors import AbortTurn
 from thinkwell.core.signal import AbortSignal
-from thinkwell.core.tasks import UNWIND
+from thinkwell.core.tasks import UNWIND, go_on
 
 Lost = Callable[[str, float | None], None]
 """Told what ignores its cancel, and the limit it ran over, None if it was stopped."""
@@ -60,26 +60,16 @@ async def _wait(guard: Guard, what: str, answer: Awaitable[Any], limit: float | 
         return await answer
 
 
-@coroutine
-def _drive(
+async def _drive(
     guard: Guard, what: str, work: Coroutine[Any, Any, Any], limit: float | None
-) -> Generator[Any, Any, Any]:
+) -> Any:
     """`await work`, watched only from the moment it really has to wait."""
     try:
         waits_for = work.send(None)
     except StopIteration as end:
         return end.value
     with _Visit(guard, what, limit):
-        while True:
-            try:
-                try:
-                    got = yield waits_for
-                except BaseException as error:  # noqa: BLE001 - it is for the work
-                    waits_for = work.throw(error)
-                else:
-                    waits_for = work.send(got)
-            except StopIteration as end:
-                return end.value
+        return await go_on(work, waits_for)
 
 
 class _Visit:

@@ -20,7 +20,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.core.bus import EventBus
 from thinkwell.core.errors import AbortTurn, FailTurn, TurnError, UserCodeError
-from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, run_apart
+from thinkwell.core.tasks import LeftBehindError, StoppedError, TaskOwner, go_on, run_apart
 from thinkwell.core.turn_events import HookFailed
 from thinkwell.core.user_code import as_exception, blame, in_hook, log_failure, log_fields
 from thinkwell.core.visits import visit
@@ -127,10 +127,17 @@ class Hooks:
                 continue
             try:
                 answer: Any = hook.call(context)
-                # The type first: `isawaitable` costs more than most hooks do with a delta. For the
-                # same reason there is no cast.
-                if type(answer) is CoroutineType or (answer is not None and isawaitable(answer)):
-                    await visit(hook.name, answer, hook.timeout)  # pyright: ignore[reportUnknownArgumentType]
+                kind = type(answer)  # pyright: ignore[reportUnknownVariableType]
+                if kind is CoroutineType:
+                    # Most hooks never wait. Those need nobody to watch them, which would cost more
+                    # than they do with a delta.
+                    try:
+                        waits_for = answer.send(None)
+                    except StopIteration:
+                        continue
+                    answer = go_on(answer, waits_for)
+                if answer is not None and isawaitable(answer):
+                    await visit(hook.name, answer, hook.timeout)
             except BaseException as error:  # noqa: BLE001 - an observer never breaks a turn
                 self._isolate(event, hook, as_exception(error, hook.name, "hook"), context)
 

@@ -49,11 +49,16 @@ class ReadOnlyList(list[Any]):
         return list, (list(self),)
 
 
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
 def read_only_copy(value: Any) -> Any:
     """A copy of JSON data that a hook may be given; nothing in it can be changed."""
     if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return ReadOnlyDict((key, read_only_copy(item)) for key, item in items)
+        fields = cast("dict[str, Any]", value)
+        if _LEAVES.issuperset(map(type, fields.values())):  # as nearly every chunk
+            return ReadOnlyDict(fields)
+        return ReadOnlyDict((key, read_only_copy(item)) for key, item in fields.items())
     if isinstance(value, list):
         return ReadOnlyList(read_only_copy(item) for item in cast("list[Any]", value))
     return value

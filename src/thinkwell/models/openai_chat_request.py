@@ -131,11 +131,22 @@ def build_messages(system: str, messages: Iterable[ModelMessage]) -> list[dict[s
     """The conversation in the provider's shape, system prompt first."""
     result: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     for message in paired(messages):
-        if isinstance(message, ToolMessage):
+        if (plain := _plain(message)) is not None:
+            result.append(plain)
+        elif isinstance(message, ToolMessage):
             result.extend(_tool_result(item) for item in message.content)
         else:
             result.extend(_message(message))
     return result
+
+
+def _plain(message: ModelMessage) -> dict[str, Any] | None:
+    """A question or an answer of one text, which most of a conversation is; None for the rest."""
+    content = message.content
+    part = content[0] if len(content) == 1 else None
+    if type(part) is not TextContent or not part.text:
+        return None
+    return {"role": message.role, "content": part.text}
 
 
 def _message(message: SystemMessage | UserMessage | AssistantMessage) -> list[dict[str, Any]]:
@@ -152,8 +163,6 @@ def _message(message: SystemMessage | UserMessage | AssistantMessage) -> list[di
 
 def _user_content(message: UserMessage) -> str | list[dict[str, Any]]:
     parts = message.content
-    if len(parts) == 1 and type(parts[0]) is TextContent:  # most of a conversation is this
-        return parts[0].text
     if all(isinstance(part, TextContent) for part in parts):
         return "\n\n".join(part.text for part in parts if isinstance(part, TextContent))
     return [
@@ -177,9 +186,6 @@ def _file(part: FileContent) -> dict[str, Any]:
 
 
 def _assistant(message: AssistantMessage) -> list[dict[str, Any]]:
-    parts = message.content
-    if len(parts) == 1 and type(parts[0]) is TextContent and parts[0].text:
-        return [{"role": "assistant", "content": parts[0].text}]
     text = "".join(part.text for part in message.content if isinstance(part, TextContent))
     calls = [_tool_call(part) for part in message.content if isinstance(part, ToolCallContent)]
     if not text and not calls:

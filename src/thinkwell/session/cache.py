@@ -10,14 +10,14 @@ would push out most of the others is not kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import UIMessage
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.session.kept_path import KeptPaths
-from thinkwell.session.rows import StoredMessage
+from thinkwell.session.rows import MessageRow, StoredMessage
 
 T = TypeVar("T")
 
@@ -28,13 +28,36 @@ _LARGEST_SHARE = 2
 class CachedMessage:
     """The content of one version of a message. `message` is None for a row that is no message."""
 
-    __slots__ = ("made", "message", "text", "version")
+    __slots__ = ("_row", "_stored", "made", "message", "text", "version")
 
     def __init__(self, version: int, text: str, message: UIMessage | None) -> None:
         self.version = version
         self.text = text
         self.message = message
         self.made: dict[str, Any] = {}
+        self._row: MessageRow | None = None
+        self._stored: StoredMessage | None = None
+
+    def at(self, row: MessageRow) -> StoredMessage | None:
+        """The message at its place in the tree; made once for as long as that place is known."""
+        if row is not self._row:  # a place that was read again may be another one
+            self._row = row
+            self._stored = None if self.message is None else self._placed(row, self.message)
+        return self._stored
+
+    def _placed(self, row: MessageRow, message: UIMessage) -> StoredMessage:
+        return StoredMessage(
+            seq=row.seq,
+            id=row.id,
+            parent_id=row.parent_id,
+            version=self.version,
+            depth=row.depth,
+            bytes=row.bytes,
+            tokens=row.tokens,
+            message=message,
+            text=self.text,
+            made=self.made,
+        )
 
     @property
     def weight(self) -> int:
@@ -71,6 +94,19 @@ class MessageCache:
         self._entries.move_to_end(seq)
         return entry
 
+    def get_all(self, rows: Iterable[MessageRow]) -> list[CachedMessage | None]:
+        """The contents of these rows, None for each that is not here."""
+        entries, used = self._entries, self._entries.move_to_end
+        found: list[CachedMessage | None] = []
+        for row in rows:  # a whole window, in every turn: no call for each of them
+            entry = entries.get(row.seq)
+            if entry is None or entry.version != row.version:
+                found.append(None)
+            else:
+                used(row.seq)
+                found.append(entry)
+        return found
+
     def put(self, seq: int, entry: CachedMessage) -> None:
         """Keep a committed content. An older version of the same row goes."""
         self._drop(seq)
@@ -96,6 +132,17 @@ class MessageCache:
         if variant not in made:
             made[variant] = convert(stored.message)
         return made[variant]
+
+    def all_converted(
+        self, window: Sequence[StoredMessage], convert: Callable[[UIMessage], T], *, variant: str
+    ) -> list[T]:
+        """The same of a whole window, of which nearly everything was converted before."""
+        return [
+            made[variant]
+            if variant in (made := stored.made)
+            else self.converted(stored, convert, variant=variant)
+            for stored in window
+        ]
 
     def _drop(self, seq: int) -> None:
         if (entry := self._entries.pop(seq, None)) is not None:

@@ -14,7 +14,6 @@ from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 from thinkwell.core import json
 from thinkwell.core.errors import CorruptTreeError
-from thinkwell.messages.message import UIMessage
 from thinkwell.messages.validate import read_stored
 from thinkwell.session.cache import CachedMessage, MessageCache
 from thinkwell.session.head_path import HeadPath, window
@@ -212,19 +211,28 @@ class History:
         self, rows: Sequence[MessageRow], reader: Reader | None = None
     ) -> list[StoredMessage]:
         """The rows with their contents, in order. Rows that hold no message are left out."""
+        entries = self.cache.get_all(rows)
+        if None in entries:
+            entries = await self._with_missing(rows, entries, reader)
+        return [
+            stored
+            for row, entry in zip(rows, entries, strict=True)
+            if entry is not None and (stored := entry.at(row)) is not None
+        ]
+
+    async def _with_missing(
+        self,
+        rows: Sequence[MessageRow],
+        entries: Sequence[CachedMessage | None],
+        reader: Reader | None,
+    ) -> list[CachedMessage | None]:
+        missing = [row for row, entry in zip(rows, entries, strict=True) if entry is None]
         found: dict[int, CachedMessage] = {}
-        missing: list[MessageRow] = []
-        for row in rows:
-            if (entry := self.cache.get(row.seq, row.version)) is not None:
-                found[row.seq] = entry
-            else:
-                missing.append(row)
         for batch in batches(missing):
             found.update(await self._contents(batch, reader, long=len(rows) > LONG_PATH))
         return [
-            _stored(row, entry.message, entry)
-            for row in rows
-            if (entry := found.get(row.seq)) is not None and entry.message is not None
+            found.get(row.seq) if entry is None else entry
+            for row, entry in zip(rows, entries, strict=True)
         ]
 
     async def _contents(
@@ -283,21 +291,6 @@ def batches(rows: Sequence[MessageRow]) -> Iterator[list[MessageRow]]:
         size += row.bytes
     if batch:
         yield batch
-
-
-def _stored(row: MessageRow, message: UIMessage, entry: CachedMessage) -> StoredMessage:
-    return StoredMessage(
-        seq=row.seq,
-        id=row.id,
-        parent_id=row.parent_id,
-        version=entry.version,
-        depth=row.depth,
-        bytes=row.bytes,
-        tokens=row.tokens,
-        message=message,
-        text=entry.text,
-        made=entry.made,
-    )
 
 
 def _broken(row: MessageRow) -> CorruptTreeError:

@@ -8,7 +8,7 @@ say; everything else is written by the server alone, so a copy of it is at most 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from itertools import takewhile
 from typing import Any, Protocol, cast
 
@@ -81,8 +81,9 @@ async def accept_chat(
     history = turns.parts.session.history
     if history.kept is not None:
         await history.kept.refresh()
-    known = await _known_among(history, asked.messages)
-    sent = await in_pieces(read_list(asked.messages, known))
+    ids = await in_pieces(ids_of(asked.messages))
+    known = await _known_among(history, ids)
+    sent = await in_pieces(read_list(asked.messages, ids, known))
     again = asked.trigger == "regenerate-message"
     await demand_send(turns, asker, asked.id, sent.ids[-1] if sent.ids else None, again=again)
     if turns.parts.bus.heard and any(_is_copy(item) for item in asked.messages):
@@ -281,46 +282,63 @@ class SentList(msgspec.Struct, frozen=True):
     """The user messages at its end: what the client wants answered (spec/01 §3.4.4)."""
 
 
-async def _known_among(history: History, sent: list[Any]) -> Collection[str]:
+async def _known_among(history: History, ids: Sequence[str]) -> Collection[str]:
     """The ids of a list that are stored: found here, not while everybody waits for the store."""
     known = history.known_ids
-    unknown = await in_pieces(_not_in(known, sent))
+    unknown = await in_pieces(_not_in(known, ids))
     if len(unknown) <= _ALMOST_NONE:  # its new question: that is looked up where it is accepted
         return known
     few = len(unknown) <= _FEW
     return {*known, *await history.stored_among(unknown, few=few)}
 
 
-def _not_in(known: Collection[str], sent: list[Any]) -> Pieces[list[str]]:
+def _not_in(known: Collection[str], ids: Sequence[str]) -> Pieces[list[str]]:
     found: list[str] = []
-    for start in range(0, len(sent), _PIECE):
-        ids = map(_id_of, sent[start : start + _PIECE])
-        found += (each for each in ids if each not in known)
-        if start + _PIECE < len(sent):
+    for start in range(0, len(ids), _PIECE):
+        if start:
             yield
+        found += [each for each in ids[start : start + _PIECE] if each not in known]
     return found
 
 
-def read_list(sent: list[Any], stored: Collection[str] = ()) -> Pieces[SentList]:
-    """Read a client's list, with pauses. Raises `ValueError` that says what is wrong with it."""
+def ids_of(sent: list[Any]) -> Pieces[list[str]]:
+    """The ids a client gives its messages, with pauses; what is no message has none."""
     ids: list[str] = []
+    for start in range(0, len(sent), _PIECE):
+        if start:
+            yield
+        ids += map(_id_of, sent[start : start + _PIECE])
+    return ids
+
+
+def read_list(
+    sent: list[Any], ids: Sequence[str], stored: Collection[str] = ()
+) -> Pieces[SentList]:
+    """Read a client's list, with pauses. Raises `ValueError` that says what is wrong with it.
+
+    Of what is stored, the id is all that counts, unless it is the last.
+    """
     unknown: list[str] = []
     messages: list[UIMessage] = []
-    last = len(sent) - 1
-    for index, message in enumerate(sent):
-        if index % _PIECE == _PIECE - 1:
+    for start in range(0, len(ids), _PIECE):
+        if start:
             yield
-        if index < last and ((known := _id_of(message)) in stored or _is_not_read(message)):
-            ids.append(known)  # of what is stored, the id is all that counts
-            continue
-        reference = check_reference(message)
-        ids.append(reference.id)
-        unknown.append(reference.id)
-        if reference.role == "user":
-            messages.append(_incoming(message))
+        piece = ids[start : start + _PIECE]
+        for place in [at for at, each in enumerate(piece, start) if each not in stored]:
+            if place < len(ids) - 1 and not _is_not_read(sent[place]):
+                _read_one(sent[place], unknown, messages)
+    if sent:
+        _read_one(sent[-1], unknown, messages)
     at_the_end = takewhile(lambda each: each.role == "user", map(check_reference, reversed(sent)))
     trailing = [reference.id for reference in at_the_end]
     return SentList(tuple(messages), tuple(ids), tuple(unknown), tuple(reversed(trailing)))
+
+
+def _read_one(message: Any, unknown: list[str], messages: list[UIMessage]) -> None:
+    reference = check_reference(message)
+    unknown.append(reference.id)
+    if reference.role == "user":
+        messages.append(_incoming(message))
 
 
 def _is_copy(item: Any) -> bool:
@@ -330,7 +348,8 @@ def _is_copy(item: Any) -> bool:
 
 def _id_of(message: Any) -> str:
     """The id a client gives a message, or what no message is called."""
-    found = cast("dict[str, Any]", message).get("id") if isinstance(message, dict) else None
+    # No cast: that is a call, and clients send their whole list with every question.
+    found: object = message.get("id") if type(message) is dict else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     return found if isinstance(found, str) else ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, cast
 
@@ -238,13 +239,14 @@ async def _read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[M
         return ()
     first = window[0].depth - 1
     older = count_older(first + len(window)) - first
-    result: list[ModelMessage] = []
-    for index, stored in enumerate(window):
-        if index < older or stored.bytes > MAX_ROW_BYTES:
-            result.extend(cache.converted(stored, _shortened, variant="older"))
-        else:
-            result.extend(cache.model_messages(stored))
-    read = tuple(result)
+    made = cache.all_converted(window[: max(older, 0)], _shortened, variant="older")
+    made += [
+        cache.converted(stored, _shortened, variant="older")
+        if stored.bytes > MAX_ROW_BYTES
+        else cache.model_messages(stored)
+        for stored in window[max(older, 0) :]
+    ]
+    read = tuple(chain.from_iterable(made))
     turn.requests.begin(read, path_of(window, older))
     return await with_model_outputs(turn, read, tools)
 
@@ -266,7 +268,7 @@ async def _repaired(
 ) -> list[StoredMessage]:
     """Give every unanswered call a result; a changed message is stored once and stays as it is."""
     cache = turn.parts.session.cache
-    if all(cache.converted(stored, _is_whole, variant="intact") for stored in window):
+    if all(cache.all_converted(window, _is_whole, variant="intact")):
         return window
     answered_elsewhere = {name for name, tool in tools.items() if tool.is_client}
     default = partial(repair_interrupted_tool_part, client_tools=answered_elsewhere)

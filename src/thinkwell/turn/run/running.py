@@ -184,7 +184,8 @@ class RunningTurn:
             if transformed is None:
                 return
             chunk = transformed
-        await self.show(chunk)
+        if self.parts.hooks.registry.hooks("on_chunk"):
+            await self.show(chunk)
         self.record_chunk(chunk)
         if self.parts.commits.note(self.log):
             await self.parts.commits.flush()
