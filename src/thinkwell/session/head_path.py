@@ -20,7 +20,7 @@ LONGEST = 256
 class HeadPath:
     """What is known of the path to the head."""
 
-    __slots__ = ("_ids", "_lacking", "_right_at", "_rows", "stamp")
+    __slots__ = ("_ids", "_is_whole_tree", "_lacking", "_right_at", "_rows", "stamp")
 
     def __init__(self) -> None:
         self.stamp = 0
@@ -28,6 +28,7 @@ class HeadPath:
         self._right_at = -1
         self._rows: list[MessageRow] = []
         self._ids: set[str] = set()
+        self._is_whole_tree = False
         self._lacking = ("", -1)
 
     def changed(self) -> int:
@@ -35,11 +36,14 @@ class HeadPath:
         self.stamp += 1
         return self.stamp
 
-    def keep(self, rows: Sequence[MessageRow], stamp: int) -> None:
-        """A path that was read, and the stamp from before the read."""
+    def keep(self, rows: Sequence[MessageRow], stamp: int, *, is_whole_tree: bool) -> None:
+        """A path that was read, and the stamp from before the read.
+
+        `is_whole_tree`: there are no other messages, as long as nothing branches off.
+        """
         if stamp == self.stamp and len(rows) <= LONGEST:
             self._rows, self._ids = list(rows), {row.id for row in rows}
-            self._right_at = stamp
+            self._right_at, self._is_whole_tree = stamp, is_whole_tree
 
     def extend(self, added: Appended) -> None:
         """A message whose transaction has committed, if it is the only change since."""
@@ -56,11 +60,11 @@ class HeadPath:
         # Only the newest: clients choose ids, and one that is refused may go on asking.
         self._lacking = message_id, stamp
 
-    @property
-    def lacking(self) -> Collection[str]:
-        """The id that is known not to be stored, if there is one."""
-        message_id, stamp = self._lacking
-        return (message_id,) if stamp == self.stamp else ()
+    def is_known_to_lack(self, message_id: str) -> bool:
+        """Whether that message is not stored, as far as this is known without asking."""
+        if self._is_whole_tree and self._right_at == self.stamp:
+            return message_id not in self._ids
+        return self._lacking == (message_id, self.stamp)
 
     @property
     def rows(self) -> list[MessageRow] | None:

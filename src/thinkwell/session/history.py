@@ -92,6 +92,8 @@ class History:
         """Whether there is a message with that id."""
         if message_id in self.known_ids:
             return True
+        if self.head_path.is_known_to_lack(message_id):
+            return False
         stamp = self.head_path.stamp
         stored = await self.row(message_id) is not None
         if not stored:  # whoever asks next, to accept it, need not look again
@@ -164,8 +166,14 @@ class History:
         # Kept only if nothing was written since `stamp`, and never from inside a transaction,
         # which may be rolled back.
         if not leaf_id and reader is None and not long:
-            self.head_path.keep(rows, stamp)
+            await self._keep(rows, stamp)
         return rows
+
+    async def _keep(self, rows: Sequence[MessageRow], stamp: int) -> None:
+        """Remember the path to the head, and whether anything lies beside it."""
+        params = {**self.scope, "count": len(rows)}
+        beside = await self._store.fetch_one("message_beside", params)
+        self.head_path.keep(rows, stamp, is_whole_tree=beside is None)
 
     async def recent(
         self,
@@ -204,7 +212,7 @@ class History:
         # A window that reaches the root is the whole path: the next turns need not read it again.
         whole = bool(rows) and rows[0].parent_id is None and rows[0].depth == 1
         if whole and reader is None and head is not None and head.id == leaf_id:
-            self.head_path.keep(rows, stamp)
+            await self._keep(rows, stamp)
         return rows
 
     async def load(

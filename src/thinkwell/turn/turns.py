@@ -192,6 +192,7 @@ class Turns:
         crash_here("c1")
 
     async def _line_up(self, handle: TurnHandle, origin: str | None) -> None:
+        self.line.rows.newest = handle.record
         handle.crossed |= self.busy
         handle.pause(self.parts.clock)
         self._put(handle, origin, crossed=handle.crossed)

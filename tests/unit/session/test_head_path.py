@@ -73,6 +73,9 @@ async def test_whatever_happens_it_is_the_path_of_a_fresh_reader(steps: list[str
                 assert ours.truncated == theirs.truncated
             # Last: what a window that reaches the root has kept must be the whole path.
             assert await session.history.path() == await fresh.history.path()
+            for other in range(len(steps) + 1):
+                known = session.history.head_path.is_known_to_lack(f"m{other}")
+                assert not (known and await fresh.history.is_stored(f"m{other}"))
     finally:
         await store.close()
 
@@ -81,6 +84,20 @@ async def test_of_ids_that_were_looked_for_in_vain_only_the_newest_is_kept(sessi
     """Clients choose ids, and one that may not write can ask for as many as it likes."""
     for number in range(3):
         assert not await session.history.is_stored(f"m{number}")
-    assert [*session.history.head_path.lacking] == ["m2"]
+    lacks = session.history.head_path.is_known_to_lack
+    assert [number for number in range(4) if lacks(f"m{number}")] == [2]
     await session.append_message(message(2))
-    assert [*session.history.head_path.lacking] == []
+    assert not any(lacks(f"m{number}") for number in range(4))
+
+
+async def test_what_is_not_on_the_only_path_is_known_to_be_missing(session: Session):
+    """A question is looked for before it is accepted; without branches memory has the answer."""
+    lacks = session.history.head_path.is_known_to_lack
+    first = await session.append_message(message(0))
+    await session.history.path()
+    assert (lacks("m0"), lacks("m1")) == (False, True)
+    session.remember([await session.append_message(message(1))])
+    assert (lacks("m1"), lacks("m2")) == (False, True)
+    await session.append_message(message(2), first.row.id)  # a branch: the path is one of two now
+    await session.history.path()
+    assert [lacks(f"m{number}") for number in range(4)] == [False] * 4

@@ -21,6 +21,10 @@ SELECT id
 FROM messages
 WHERE agent = :agent AND session = :session AND id IN (SELECT value FROM json_each(:ids));
 
+-- name: message_beside
+-- Whether the session holds more messages than so many: some are not on the path then.
+SELECT 1 FROM messages WHERE agent = :agent AND session = :session LIMIT 1 OFFSET :count;
+
 -- name: latest_leaf
 -- The newest message: nothing can hang under it yet.
 SELECT seq, id, parent_id, role, depth, bytes, tokens, cum_bytes, cum_tokens, version

@@ -152,7 +152,7 @@ async def _accept(
         message_id=request.continues,
         body=request.body,
         **await _inherited(tx, parts, request),
-        client_tools=await _client_tools(tx, parts, request, generation),
+        client_tools=await _client_tools(tx, parts, request, generation, alone=alone),
         idempotency_key=request.idempotency_key,
         metadata=request.metadata,
         message_ids=request.message_ids,
@@ -221,8 +221,9 @@ async def _sort_out(
     known = {each for each in asked if each in at_hand}
     for turn in waiting:
         known |= {message["id"] for message in turn.input} | {turn.message_id or ""}
-    if unsure := asked - known - {*history.head_path.lacking}:
-        known |= {row.id for row in await history.rows([*unsure], tx)}
+    lacks = history.head_path.is_known_to_lack
+    if unsure := [each for each in asked - known if not lacks(each)]:
+        known |= {row.id for row in await history.rows(unsure, tx)}
     branch_from = request.branch_from if request.branch_from in known else None
     return Found(known, waiting, branch_from)
 
@@ -328,11 +329,15 @@ async def _inherited(tx: Transaction, parts: Parts, request: TurnRequest) -> dic
 
 
 async def _client_tools(
-    tx: Transaction, parts: Parts, request: TurnRequest, generation: int
+    tx: Transaction, parts: Parts, request: TurnRequest, generation: int, *, alone: bool
 ) -> tuple[dict[str, Any], ...]:
     """What the client declares now, else what it declared last (spec/01 §6.2)."""
     if request.client_tools is not None:
         return request.client_tools
+    newest = parts.line.rows.newest
+    if alone and newest is not None:
+        inherits = newest.generation == generation and newest.trigger != "rpc"
+        return newest.client_tools if inherits else ()
     return await inherited_tools(tx, parts.owner.agent_id, generation)
 
 

@@ -8,11 +8,13 @@ that stored the last result, so a crash in between cannot leave the chat stuck.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from thinkwell.core.ids import new_id
+from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.budget import Incident
 from thinkwell.journal.turns import TurnRecord, insert_turn, mark_attempt, owe_continuation
 from thinkwell.messages.message import UIMessage
@@ -34,7 +36,7 @@ async def open_turn(tx: Transaction, parts: Parts, asked: TurnRecord) -> TurnRec
     record = replace(
         asked, status="accepted", created_at=now, message_id=message_id, code=parts.code
     )
-    await _write_row(tx, record)
+    await _write_row(tx, parts, record)
     return record
 
 
@@ -50,15 +52,22 @@ async def open_and_start(
     incident = Incident().begun(parts.boot, 0, first=True)
     begun = replace(record, incident=incident, branch_from=record.input[-1]["id"])
     running = await mark_attempt(tx, begun, now=now, seq=0, code=parts.code)
-    await _write_row(tx, running)
+    await _write_row(tx, parts, running)
     start = await join_tree(tx, parts, record, record.input)
     return record, replace(start, record=running)
 
 
-async def _write_row(tx: Transaction, record: TurnRecord) -> None:
-    # Whatever is asked now comes after the reply that a client wanted to go on with.
-    await tx.execute("forgive_continuation", {"agent": record.agent_id})
+async def _write_row(tx: Transaction, parts: Parts, record: TurnRecord) -> None:
+    if parts.line.rows.may_owe:
+        # Whatever is asked now comes after the reply that a client wanted to go on with.
+        await tx.execute("forgive_continuation", {"agent": record.agent_id})
+        _note_debt(parts, may_owe=False)
+        if_not_stored(partial(_note_debt, parts, may_owe=True))
     await insert_turn(tx, record)
+
+
+def _note_debt(parts: Parts, *, may_owe: bool) -> None:
+    parts.line.rows.may_owe = may_owe
 
 
 async def start_continuation(
@@ -79,6 +88,7 @@ async def start_continuation(
         armed=owed, streaming=False, half_answered=is_half_answered(message)
     )
     if decision == "wait":
+        _note_debt(parts, may_owe=True)
         await owe_continuation(tx, source.agent_id, message["id"])
     if decision != "run":
         return None

@@ -16,6 +16,7 @@ from contextvars import Context
 
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.turn.handle import TurnHandle
+from thinkwell.turn.line.known_rows import KnownRows
 from thinkwell.turn.line.suspects import Suspects
 
 log = logging.getLogger("thinkwell.turn")
@@ -54,6 +55,8 @@ class TurnLine:
         self.active: TurnHandle | None = None
         """The turn that holds the slot."""
         self._entering = 0
+        self.rows = KnownRows()
+        """What the rows of these turns say."""
 
     @contextmanager
     def entering(self) -> Generator[None]:
