@@ -2,7 +2,8 @@
 
 A stream is many small frames. ASGI sends them one by one, and each costs the server more than the
 text itself. An app that finds `EXTENSION` among the extensions of its scope may send
-`{"type": "websocket.send", "texts": [...]}`; with every other server it sends one text at a time.
+`{"type": "websocket.send", "texts": [...]}`, or hand texts to its `write` without waiting; with
+every other server it sends one text at a time.
 
 A message of the type `PAUSE` is done when the client has read everything before it: a ping goes out
 and its answer comes back. Whatever follows is a read of its own, however a network joins writes.
@@ -57,7 +58,7 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
         extensions = cast("Any", self.scope)["extensions"]
         extensions[ABORT] = extensions[PAUSE] = {}
         if not self.conn.extensions:
-            extensions[EXTENSION] = {}
+            extensions[EXTENSION] = {"write": self.write_now}
             self._joins = True
 
     def handle_pong(self, event: Any) -> None:
@@ -110,11 +111,21 @@ class JoinedWebSocket(WebSocketsSansIOProtocol):
         else:
             self.transport.write(join_frames(texts))
 
+    def write_now(self, texts: Sequence[str]) -> bool:
+        """Write the texts, if nobody has to wait for that. False: nothing was written."""
+        if not self.writable.is_set() or self._is_over():
+            return False
+        self.transport.write(join_frames(texts))
+        return True
+
     async def _may_write(self) -> None:
         """Raise if the socket is over: by the client, or because it broke the rules."""
         await self.writable.wait()
-        if self.disconnected or self.close_sent or self.transport.is_closing():
+        if self._is_over():
             raise ClientDisconnected
+
+    def _is_over(self) -> bool:
+        return self.disconnected or self.close_sent or self.transport.is_closing()
 
     async def _pause(self) -> None:
         self._read_up.clear()

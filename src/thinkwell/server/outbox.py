@@ -1,8 +1,10 @@
 """Frames waiting for one socket.
 
 An outbox is the `Sink` the host gets: it never blocks and never raises. `write` is the body
-of the connection's writer task. A client that cannot keep up is cut off instead of filling the
-memory; its agent goes on and the client resumes from the journal when it reconnects.
+of the connection's writer task. What can be written without waiting goes out at once where the
+server offers that: to wake the task would cost more than a delta. A client that cannot keep up is
+cut off instead of filling the memory; its agent goes on and the client resumes from the journal
+when it reconnects.
 
 What is sent together may leave in one write; what was sent apart waits until the client has dealt
 with all before it. Some clients (Node's) hand on all frames of one read before any code that one of
@@ -13,14 +15,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
+from typing import TypeAlias
 
 from thinkwell.server.asgi import Message, Send
 from thinkwell.wire.encode import Frame, LongText
 
 EXTENSION = "thinkwell.texts"
-"""In the scope's extensions: the server takes several texts in one message."""
+"""In the scope's extensions: the server takes several texts in one message. Its `write` takes them
+without waiting, and says whether it could.
+"""
 ABORT = "thinkwell.abort"
 """In the scope's extensions: a message of this type drops the connection, whatever waits in it."""
 PAUSE = "thinkwell.pause"
@@ -32,6 +37,10 @@ SLICE = 128 * 1024
 """Bytes of a long text that are written at once."""
 MAX_FRAMES = 10_000
 MAX_CHARACTERS = 8 * 1024 * 1024
+
+
+WriteNow: TypeAlias = Callable[[Sequence[str]], bool]
+"""Writes texts if nobody has to wait for that, and says whether it did. Never raises."""
 
 
 class Outbox:
@@ -46,12 +55,16 @@ class Outbox:
         self._filled = asyncio.Event()
         self._closed = False
         self._farewell: tuple[int, str] | None = None
+        self._write_now: WriteNow | None = None
+        """There while the writer has nothing to do: then nothing stands before what comes."""
         self.overflowed = asyncio.Event()
         """Set once the client is too far behind; nothing is queued from then on."""
 
     def send(self, frames: Sequence[Frame], *, apart: bool = False) -> None:
         """Queue frames behind the ones that wait already."""
         if self._closed or self._farewell is not None or not frames:
+            return
+        if self._write_now is not None and not apart and self._has_written(frames):
             return
         count, size = len(frames), sum(map(len, frames))
         if not self._frames:
@@ -69,6 +82,12 @@ class Outbox:
             return
         self._filled.set()
 
+    def _has_written(self, frames: Sequence[Frame]) -> bool:
+        if self._frames or self._write_now is None or len(frames) > MOST_JOINED:
+            return False
+        texts = [frame for frame in frames if isinstance(frame, str)]
+        return len(texts) == len(frames) and self._write_now(texts)
+
     def close(self, code: int, reason: str) -> None:
         """Take nothing more, and close the socket once what waits has gone out."""
         if self._farewell is None:
@@ -82,10 +101,18 @@ class Outbox:
         self._sizes.clear()
         self._filled.set()
 
-    async def write(self, send: Send, *, joined: bool = False, pauses: bool = False) -> None:
+    async def write(
+        self,
+        send: Send,
+        *,
+        joined: bool = False,
+        pauses: bool = False,
+        write_now: WriteNow | None = None,
+    ) -> None:
         """Send frames in order until the outbox is closed or the socket fails.
 
         `joined`: the server takes several texts at once. `pauses`: it can tell what was read.
+        `write_now`: how it takes texts without waiting.
         """
         while not self._closed:
             while self._sizes:
@@ -101,7 +128,11 @@ class Outbox:
                 await send({"type": "websocket.close", "code": code, "reason": reason})
                 return
             self._filled.clear()
-            await self._filled.wait()
+            self._write_now = write_now
+            try:
+                await self._filled.wait()
+            finally:
+                self._write_now = None
 
     def _is_too_much(self) -> bool:
         """Whether the client is too far behind.

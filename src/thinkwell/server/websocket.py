@@ -253,7 +253,9 @@ async def _write(outbox: Outbox, call: AsgiCall) -> None:
     # ASGI servers raise an OSError when the client has gone; the reader hears of it as well.
     with suppress(OSError):
         can = call.scope.get("extensions", {})
-        await outbox.write(call.send, joined=EXTENSION in can, pauses=PAUSE in can)
+        write_now = can.get(EXTENSION, {}).get("write")
+        joined, pauses = EXTENSION in can, PAUSE in can
+        await outbox.write(call.send, joined=joined, pauses=pauses, write_now=write_now)
 
 
 async def _show_out(call: AsgiCall, guest: Guest) -> None:

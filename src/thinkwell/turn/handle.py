@@ -71,6 +71,7 @@ class TurnHandle:
     """One turn, from its acceptance to its result."""
 
     __slots__ = (
+        "_at_end",
         "_log",
         "_over",
         "_readers",
@@ -123,6 +124,7 @@ class TurnHandle:
         """What was stored; there when the result is, unless nothing ran."""
         self._log: TurnLog | None = None
         self._readers: dict[object, TailReader] = {}
+        self._at_end: list[Callable[[], object]] = []
         self._result: TurnResult | Exception | None = None
         self._over: asyncio.Future[None] | None = None  # made when somebody waits
         if record.cancel_requested is not None:
@@ -171,6 +173,13 @@ class TurnHandle:
         token = object()
         self._readers[token] = reader
         return lambda: self._readers.pop(token, None) and None
+
+    def at_end(self, call: Callable[[], object]) -> None:
+        """Have `call` called once when the tail ends, after the readers, which hear every chunk."""
+        if self.ended is not None:
+            call()
+        else:
+            self._at_end.append(call)
 
     async def tail(
         self, start: int = 0, *, silence: float | None = None
@@ -232,6 +241,13 @@ class TurnHandle:
             if work is not None:
                 await work
         self._readers.clear()
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        """Once: a turn that is released when the app stops may end after all."""
+        calls, self._at_end = self._at_end, []
+        for call in calls:
+            call()
 
     # Its result
 
@@ -252,6 +268,7 @@ class TurnHandle:
         """The app stops: nobody waits or reads on here, and the turn goes on at its next start."""
         if self.ended is None:
             self.tell(Ended(self.record, failure=error))
+            self._tell_end()
         self.finish(error)
 
     async def until_over(self) -> None:

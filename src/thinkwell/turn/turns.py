@@ -33,7 +33,7 @@ from thinkwell.core.turn_events import ChatTurnFinish, ChatTurnStart
 from thinkwell.journal.asked import Work
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.joined_writes import Together
-from thinkwell.journal.tail import Chunks, Ended, EndedTurn, TailEvent, Updated, read_tail
+from thinkwell.journal.tail import Chunks, EndedTurn, TailEvent, Updated, read_tail
 from thinkwell.journal.turns import (
     TurnRecord,
     find_turn,
@@ -184,7 +184,7 @@ class Turns:
         """An accepted turn takes its place in the line."""
         if signal is not None:
             stop = signal.add_listener(lambda reason: self._cancel_soon(handle, reason))
-            handle.follow(lambda event: stop() if isinstance(event, Ended) else None)
+            handle.at_end(stop)
         if handle.start is not None:
             self.parts.session.remember(handle.start.written)
         await self._leave_line(supersedes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -165,3 +166,59 @@ async def test_a_closed_outbox_takes_nothing():
     box.discard()
     box.send(["a"] * 10)
     assert not box.overflowed.is_set()
+
+
+class Socket:
+    """A server's side that takes texts without waiting, while it is `free`."""
+
+    def __init__(self) -> None:
+        self.free = True
+        self.got: list[str] = []
+        self.at_once = 0
+
+    def write_now(self, texts: Sequence[str]) -> bool:
+        if self.free:
+            self.got += texts
+            self.at_once += 1
+        return self.free
+
+    async def send(self, message: Any) -> None:
+        self.got += message.get("texts", [message.get("text", message["type"])])
+
+
+class TestWithoutWaiting:
+    """Waking the writer costs more than a delta, so it is woken only for what has to wait."""
+
+    async def test_what_needs_no_waiting_goes_out_at_once(self):
+        box, socket = Outbox(), Socket()
+        async with running(box.write(socket.send, joined=True, write_now=socket.write_now)):
+            await asyncio.sleep(0)
+            box.send(["a", "b"])
+            box.send(["c"])
+            assert (socket.got, socket.at_once) == (["a", "b", "c"], 2)
+
+    async def test_nothing_overtakes_what_waits(self):
+        box, socket = Outbox(), Socket()
+        async with running(box.write(socket.send, joined=True, write_now=socket.write_now)):
+            await asyncio.sleep(0)
+            socket.free = False
+            box.send(["a"])
+            socket.free = True
+            box.send(["b"])
+            box.send(["c"], apart=True)
+            box.send(["d"])
+            assert socket.got == []
+            box.close(1000, "")
+            while "websocket.close" not in socket.got:
+                await asyncio.sleep(0.01)
+        assert socket.got == ["a", "b", "c", "d", "websocket.close"]
+        assert socket.at_once == 0
+
+    async def test_a_client_that_takes_nothing_more_is_still_cut_off(self):
+        box, socket = Outbox(), Socket()
+        async with running(box.write(socket.send, joined=True, write_now=socket.write_now)):
+            await asyncio.sleep(0)
+            socket.free = False
+            for _ in range(6):
+                box.send(["x"])
+            assert box.overflowed.is_set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from thinkwell.journal.tail import Ended, Started
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.turn.handle import TurnHandle
 
@@ -47,3 +48,15 @@ async def test_a_clock_that_is_set_neither_delays_nor_hurries_it(jump: float):
     assert waiting.pause(clock) == pytest.approx(0.5)
     clock.steady += 1.0
     assert waiting.pause(clock) < 0
+
+
+async def test_who_waits_for_the_end_alone_hears_it_once():
+    """A turn that is released because the app stops may end after all."""
+    turn, calls = handle(None), list[str]()
+    turn.at_end(lambda: calls.append("early"))
+    turn.tell(Started(turn.record, 0))
+    assert calls == []
+    turn.release(RuntimeError("the app stops"))
+    await turn.end(Ended(turn.record))
+    turn.at_end(lambda: calls.append("late"))
+    assert calls == ["early", "late"]

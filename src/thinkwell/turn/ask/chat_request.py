@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Any, Protocol, cast
 
@@ -20,7 +21,6 @@ from thinkwell.core.principal import Principal
 from thinkwell.core.tasks import Pieces, in_pieces
 from thinkwell.core.turn_events import ChatRequestFailed
 from thinkwell.hooks.contexts import ChatErrorContext, facts_of
-from thinkwell.journal.tail import Ended, TailEvent
 from thinkwell.journal.turns import Trigger, TurnRecord
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import Part, UIMessage
@@ -31,7 +31,7 @@ from thinkwell.tools.tool import client_tool
 from thinkwell.turn.ask.admission import Admission, TurnRequest, from_client
 from thinkwell.turn.ask.authority import TooManyTurns, demand
 from thinkwell.turn.ask.forgery import report_copies
-from thinkwell.turn.ask.policy import Crowd, Plan, Policy
+from thinkwell.turn.ask.policy import Plan, Policy
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.transcript import Transcript
 from thinkwell.turn.turns import Turns
@@ -137,20 +137,8 @@ async def ask_as_client(
         if handle is None:
             crowd.leave(payer)
         else:
-            _leave_at_the_end(handle, crowd, payer)
+            handle.at_end(partial(crowd.leave, payer))
     return admission, handle
-
-
-def _leave_at_the_end(handle: TurnHandle, crowd: Crowd, payer: str | None) -> None:
-    left = False
-
-    def read(event: TailEvent) -> None:
-        nonlocal left
-        if isinstance(event, Ended) and not left:
-            left = True  # once: a turn that is released when the app stops may end after all
-            crowd.leave(payer)
-
-    handle.follow(read)
 
 
 async def demand_send(
