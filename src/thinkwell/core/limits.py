@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 
 import msgspec
 
@@ -60,8 +61,13 @@ def payer_of(principal: Principal | None, address: str | None) -> str | None:
     """Whose share something counts for; None: nobody's."""
     if principal is not None:
         return f"principal {principal.id}"
+    return _payer_at(address or "")
+
+
+@lru_cache(maxsize=1024)
+def _payer_at(address: str) -> str | None:
     try:
-        ip = ipaddress.ip_address(address or "")
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return None  # a Unix socket, or a test
     if ip.is_loopback:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
@@ -23,6 +24,9 @@ class AsgiCall(NamedTuple):
     send: Send
 
 
+_BREAK = re.compile("[\r\n\0]")
+
+
 def header(scope: Scope, name: bytes) -> str | None:
     """The first header with that lower-case name."""
     for key, value in scope["headers"]:
@@ -35,7 +39,7 @@ def header_pairs(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ..
     """Headers as they are sent. Raises `ValueError` for a value that would begin another header."""
     pairs = tuple((name.lower(), value) for name, value in (headers or {}).items())
     for name, value in pairs:
-        if any(sign in name + value for sign in "\r\n\0"):
+        if _BREAK.search(name + value):
             raise ValueError(f"the header {name!r} has a line break in it")
     return pairs
 

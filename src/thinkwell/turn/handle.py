@@ -199,12 +199,13 @@ class TurnHandle:
         leave, told = self.follow(read, start), start
         try:
             while True:
-                try:
-                    async with asyncio.timeout(silence):
-                        await news.wait()
-                except TimeoutError:
-                    yield Chunks(told)
-                    continue
+                if not waiting:
+                    try:
+                        async with asyncio.timeout(silence):
+                            await news.wait()
+                    except TimeoutError:
+                        yield Chunks(told)
+                        continue
                 event = _joined(waiting)
                 if not waiting:
                     news.clear()

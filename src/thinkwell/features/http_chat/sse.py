@@ -11,6 +11,9 @@ changed, and a client that fails is better than one that goes on showing it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import msgspec
 
 from thinkwell.core import json
 from thinkwell.messages.chunks import Chunk, check_chunk, is_data_kind
@@ -67,6 +70,47 @@ _DATA = frozenset({"type", "data", "id", "transient"})
 _MAY_BE_NULL = ("input", "output", "data")
 
 
+class _Plain(msgspec.Struct, tag_field="type", forbid_unknown_fields=True, gc=False):
+    """A chunk without anything that has to be looked at: most of a stream."""
+
+
+class _StepStart(_Plain, tag="start-step"):
+    pass
+
+
+class _StepEnd(_Plain, tag="finish-step"):
+    pass
+
+
+class _TextStart(_Plain, tag="text-start"):
+    id: str
+
+
+class _TextDelta(_Plain, tag="text-delta"):
+    id: str
+    delta: str
+
+
+class _TextEnd(_Plain, tag="text-end"):
+    id: str
+
+
+class _ReasoningDelta(_Plain, tag="reasoning-delta"):
+    id: str
+    delta: str
+
+
+class _InputDelta(_Plain, tag="tool-input-delta"):
+    toolCallId: str  # noqa: N815 - as the wire has it
+    inputTextDelta: str  # noqa: N815
+
+
+_Plains: TypeAlias = (
+    _StepStart | _StepEnd | _TextStart | _TextDelta | _TextEnd | _ReasoningDelta | _InputDelta
+)
+_plain = msgspec.json.Decoder(_Plains)
+
+
 def legal_chunk(chunk: Chunk) -> Chunk | None:
     """The chunk as every supported client can read it over HTTP; None if there is no such form."""
     kind = chunk.get("type")
@@ -82,6 +126,19 @@ def legal_chunk(chunk: Chunk) -> Chunk | None:
             if name in fields and (value is not None or name in _MAY_BE_NULL)
         }
     return chunk if check_chunk(chunk) is None else None
+
+
+def told_events(bodies: Iterable[str]) -> bytes:
+    """The same of chunks as the journal has them."""
+    return b"".join(map(_told_event, bodies))
+
+
+def _told_event(body: str) -> bytes:
+    try:
+        _plain.decode(body)
+    except msgspec.ValidationError:
+        return events((json.loads(body),))
+    return b"data: %b\n\n" % body.encode()
 
 
 def events(chunks: Iterable[Chunk]) -> bytes:

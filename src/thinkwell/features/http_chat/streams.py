@@ -19,7 +19,7 @@ from thinkwell.features.http_chat.rebuild import (
     says_again,
     steps_after,
 )
-from thinkwell.features.http_chat.sse import DONE, STILL_HERE, events
+from thinkwell.features.http_chat.sse import DONE, STILL_HERE, events, told_events
 from thinkwell.features.http_chat.tail import batches, last_chunks
 from thinkwell.hooks.feature import Kit
 from thinkwell.journal.turns import TurnRecord
@@ -34,7 +34,7 @@ async def turn_stream(kit: Kit, request_id: str) -> AsyncGenerator[bytes]:
             if isinstance(batch, TurnRecord):
                 yield events(last_chunks(batch)) + DONE
             else:
-                yield events(json.loads(body) for body in batch) if batch else STILL_HERE
+                yield told_events(batch) if batch else STILL_HERE
 
 
 def whole_stream(kit: Kit, record: TurnRecord) -> AsyncGenerator[bytes]:
