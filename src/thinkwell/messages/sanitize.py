@@ -44,6 +44,11 @@ def sanitize_message(message: UIMessage, *, keep_openai_items: bool = False) -> 
     return with_parts(message, parts)
 
 
+def is_kept(part: Part) -> bool:
+    """Whether anything of a part is stored."""
+    return not _says_nothing(_without_ephemeral(part))
+
+
 def strip_reserved_metadata(message: UIMessage) -> UIMessage:
     """The message without the metadata keys only the server may write."""
     metadata = message.get("metadata")

@@ -85,6 +85,9 @@ changed beside them. What it raises is logged.
 class Turns:
     """Accepts and runs the turns of one agent."""
 
+    parts: Parts
+    """The collaborators, once the agent is wired."""
+
     def __init__(self, tasks: TaskOwner, generation: int) -> None:
         self.tasks = tasks
         """Runs in the background, as long as the agent is awake."""
@@ -108,18 +111,10 @@ class Turns:
         """Held while a submit is judged by the concurrency policy and accepted."""
         self._watchers: dict[object, Watch] = {}
         self._closed, self._deleted, self._forgotten = False, False, 0
-        self._parts: Parts | None = None
-
-    @property
-    def parts(self) -> Parts:
-        """The collaborators, once the agent is wired."""
-        if self._parts is None:
-            raise RuntimeError("the agent is not wired yet")
-        return self._parts
 
     def wire(self, parts: Parts) -> None:
         """Take the collaborators; they refer back to `line`."""
-        self._parts, self.line.suspects = parts, parts.suspects
+        self.parts, self.line.suspects = parts, parts.suspects
 
     # Ways in
 
@@ -541,8 +536,11 @@ class Turns:
             origin, self._continuation_origin = self._continuation_origin, None
             await self._line_up(self._following(outcome.continuation), origin)
         self.changed()  # now: whoever waited for this turn to leave finds what goes on with it
-        self._finishing[record.request_id] = handle
-        self.tasks.spawn(self._finish(handle, outcome), name="notify")
+        if outcome.record.hooks_owed or outcome.cleared:
+            self._finishing[record.request_id] = handle
+            self.tasks.spawn(self._finish(handle, outcome), name="notify")
+        else:  # whoever waits goes on in the next iteration of the loop: the slot is free by then
+            handle.finish(result_of(outcome), outcome)
 
     def _following(self, continuation: TurnRecord) -> TurnHandle:
         """The handle of a turn that goes on with a reply, with what holds for that."""
@@ -556,8 +554,7 @@ class Turns:
     async def _finish(self, handle: TurnHandle, outcome: TurnOutcome) -> None:
         """After the slot: hooks, then whoever waits."""
         try:
-            if outcome.record.hooks_owed or outcome.cleared:
-                await notify(self.parts, outcome, depth=handle.depth)
+            await notify(self.parts, outcome, depth=handle.depth)
         finally:
             self._finishing.pop(handle.record.request_id, None)
             handle.finish(result_of(outcome), outcome)

@@ -29,7 +29,7 @@ from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.packing import pack_journal
 from thinkwell.journal.tail import Updated
 from thinkwell.journal.turns import TurnEnd, TurnRecord, store_incident
-from thinkwell.messages.message import UIMessage, is_tool_part, with_parts
+from thinkwell.messages.message import UIMessage, count_steps, is_tool_part, with_parts
 from thinkwell.session.rows import AUTO, Parent
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.opening import start_continuation
@@ -48,7 +48,7 @@ from thinkwell.turn.end.ending import (
 from thinkwell.turn.end.leftovers import settle_leftovers
 from thinkwell.turn.end.recovered import report_recovery, wants_exhausted
 from thinkwell.turn.run.running import RunningTurn
-from thinkwell.turn.run.step_result import has_content, step_blocks
+from thinkwell.turn.run.step_result import has_content, last_block
 
 log = logging.getLogger("thinkwell.turn")
 
@@ -308,8 +308,7 @@ def has_end_hooks(hooks: Hooks) -> bool:
 
 def last_response(message: UIMessage, finish_reason: str | None) -> ModelResponse:
     """The last step's reply, read from the message."""
-    blocks = step_blocks(message["parts"])
-    block = blocks[-1] if blocks else []
+    block = last_block(message["parts"]) if count_steps(message["parts"]) else []
     text = "".join(str(part["text"]) for part in block if part.get("type") == "text")
     thought = "".join(str(part["text"]) for part in block if part.get("type") == "reasoning")
     reason = "length" if finish_reason == "length" else "stop"

@@ -17,7 +17,7 @@ from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
 from thinkwell.models.base import Finish
 from thinkwell.session.rows import Appended
-from thinkwell.turn.run.step_result import has_result, step_blocks
+from thinkwell.turn.run.step_result import has_result, last_block, step_blocks
 
 Declined: TypeAlias = Literal["already_answered", "continue_disabled", "stopped", "cleared"]
 
@@ -114,7 +114,7 @@ class GrowingReply:
 
     def last_step(self) -> list[Part]:
         """The parts of its last step."""
-        return step_blocks(self.fold.message["parts"])[-1]
+        return last_block(self.fold.message["parts"])
 
     def waiting_calls(self) -> set[str]:
         """States of calls in the last step that wait for a person or a client."""

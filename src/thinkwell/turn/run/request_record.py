@@ -9,7 +9,7 @@ kept here cannot be freed, so no other one gets its identity.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any
 
 import msgspec
@@ -23,7 +23,8 @@ from thinkwell.models.base import Model, ModelRequest, ToolSpec
 _NAMED = ("messages", "system", "tools")
 """Fields of a request that the event names in its own way."""
 _SETTINGS = tuple(name for name in ModelRequest.__struct_fields__ if name not in _NAMED)
-_USUAL = ModelRequest(messages=())
+_settings_in = attrgetter(*_SETTINGS)
+_USUAL = _settings_in(ModelRequest(messages=()))
 _SECRET = ("auth", "key", "token", "secret", "cookie")
 REDACTED = "[redacted]"
 """Stands for a header that may hold a credential: journals are kept, credentials must not be."""
@@ -121,11 +122,11 @@ def _extend(pieces: list[Piece], source: str, place: int) -> None:
 
 
 def _settings(request: ModelRequest) -> dict[str, Any]:
-    changed = {
-        name: value
-        for name in _SETTINGS
-        if (value := getattr(request, name)) != getattr(_USUAL, name)
-    }
+    given = _settings_in(request)
+    if given == _USUAL:  # as in most turns
+        return {}
+    settings = zip(_SETTINGS, given, _USUAL, strict=True)
+    changed = {name: value for name, value, usual in settings if value != usual}
     if "headers" in changed:
         changed["headers"] = {
             name: REDACTED if any(word in name.lower() for word in _SECRET) else value

@@ -15,7 +15,7 @@ from thinkwell.journal.events import ModelEnded, encode_event
 from thinkwell.messages.convert import to_model_messages
 from thinkwell.messages.message import Part, UIMessage, is_settled, is_tool_part, tool_name
 from thinkwell.messages.model_messages import ModelMessage
-from thinkwell.messages.sanitize import sanitize_message
+from thinkwell.messages.sanitize import is_kept
 from thinkwell.models.base import Finish, FinishReason
 
 
@@ -35,6 +35,16 @@ def step_blocks(parts: Sequence[Part]) -> list[list[Part]]:
     return blocks
 
 
+def last_block(parts: Sequence[Part]) -> list[Part]:
+    """The parts of the last step alone; an answer may have had a hundred before it."""
+    begin = len(parts)
+    while parts[begin - 1].get("type") != "step-start":
+        begin -= 1
+        if not begin:
+            raise IndexError("no step has begun")
+    return list(parts[begin:])
+
+
 def step_messages(
     block: Sequence[Mapping[str, Any]], *, with_open_calls: bool = False
 ) -> tuple[ModelMessage, ...]:
@@ -52,7 +62,7 @@ def step_messages(
 
 def has_content(message: UIMessage) -> bool:
     """Whether anything would be stored beside step marks."""
-    return any(part.get("type") != "step-start" for part in sanitize_message(message)["parts"])
+    return any(part.get("type") != "step-start" and is_kept(part) for part in message["parts"])
 
 
 def step_result(
