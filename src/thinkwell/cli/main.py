@@ -51,6 +51,7 @@ def init(folder: Path) -> None:
 @main.command(epilog=_PATH_HELP)
 @_server_options
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
+@click.option("--log-json", is_flag=True, help="Write the log as JSON lines.")
 @click.option("--fd", type=int, hidden=True, help="A socket that listens already.")
 @click.option("--dev", is_flag=True, hidden=True, help="The page shows what really went wrong.")
 def serve(path: str, **options: Any) -> None:
@@ -63,6 +64,10 @@ def serve(path: str, **options: Any) -> None:
         run_server,
     )
 
+    if options["log_json"]:
+        from thinkwell.core.logs import log_as_json
+
+        log_as_json()
     app = load_app(path, store=options["store"])
     if not options["no_auth"]:
         refuse_open_binding(app, options["host"])

@@ -51,7 +51,10 @@ async def run_turn(turn: RunningTurn) -> TurnOutcome:
     Returns how it ended; never raises for what hooks, tools or models do.
     """
     token = current_turn.set(turn)
-    said = log_fields.set({"agent": turn.parts.owner.agent_id, "turn": turn.record.request_id})
+    fields = {"agent": turn.parts.owner.agent_id, "turn": turn.record.request_id}
+    if turn.record.principal is not None:
+        fields["principal"] = turn.record.principal.id
+    said = log_fields.set(fields)
     try:
         ending = await attend(turn, run_attempt(turn))
         return await settle(turn, ending)
