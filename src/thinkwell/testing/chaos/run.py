@@ -251,6 +251,8 @@ class ChaosRun:
 
     async def _new_tabs(self, generation: int) -> None:
         """Other conversations; the old ones are left as they are."""
+        for tab in self._tabs:
+            tab.leave()
         await self._tasks.close()
         self._tasks, self._tabs = TaskOwner("chaos"), []
         self._open_tabs(f"g{generation}", max(self._options.clients, len(self._chats)))

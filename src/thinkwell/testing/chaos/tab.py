@@ -182,6 +182,10 @@ class Tab:
                 frame = {"type": "cf_agent_tool_result", "output": "chaos", "toolName": ""}
             await self._send({**frame, "toolCallId": call, "autoContinue": True})
 
+    def leave(self) -> None:
+        """Its user closes it: whatever it still shows is nobody's spinner any more."""
+        self._note("closed", code=None)
+
     # What the run asks about it
 
     def open_calls(self) -> list[dict[str, Any]]:
