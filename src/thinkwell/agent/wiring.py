@@ -337,8 +337,7 @@ async def wake(
     write = partial(shared.commits.run, owner)
     state = StateBox(agent_id, agent, commit=write, show=connections.show_state)
     degradations = Degradations(agent_id, shared.bus, shared.clock)
-    broken = await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN)
-    if broken is not None:
+    if broken := await state.load(owned.state, cls.initial_state, store=owned.epoch != UNBORN):
         degradations.note("state", broken)
     desk = _desk_of(agent, owner, shared)
     turns = None if instance is None else Turns(tasks, owned.generation)
@@ -352,12 +351,9 @@ async def wake(
         await _wire_chat(instance, chat, seats, owner, shared=shared)
     hooks = None if instance is None else instance.hooks
     seats.connect(hooks, desk.handlers, rpc_methods(cls))
-    if chat is not None and (why := shared.paused.get(agent_id)) is not None:
-        chat.turns.pause(why)
-    elif chat is not None:
-        chat.turns.line.paused = shared.draining
     if chat is not None:
         chat.live.unreadable = partial(degradations.note, "transcript-hydration")
+        _hold_if_asked(chat.turns, shared.paused.get(agent_id), draining=shared.draining)
     await _start(agent, seats, chat, degradations)
     if chat is not None and chat.turns.owed:
         shared.new_due_job(agent_id, shared.clock.now())
@@ -397,6 +393,14 @@ async def _start(agent: Agent, seats: Seats, chat: Chat | None, degradations: De
     except BaseException:
         await seats.close(CLOSING)  # the next try begins with new ones
         raise
+
+
+def _hold_if_asked(turns: Turns, paused: str | None, *, draining: bool) -> None:
+    """Nothing begins in an agent that an operator has paused, nor while the host stops."""
+    if paused is not None:
+        turns.pause(paused)
+    else:
+        turns.line.paused = draining
 
 
 async def _recover(turns: Turns, degradations: Degradations) -> None:
