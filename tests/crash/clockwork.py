@@ -36,7 +36,9 @@ class Clockwork(Think):
         return {"answer": await getattr(self, f"ask_{asked['call']}")(asked.get("with"))}
 
     async def ask_wake(self, _: Any) -> None:
-        """Nothing: it is awake now."""
+        """Come into being, and have the declared tasks."""
+        await self.storage.set("awake", True)  # whoever only looks arms nothing
+        await self.reconcile_scheduled_tasks()
 
     async def ask_every(self, seconds: float) -> str:
         return (await self.schedules.schedule("lasting", every=seconds)).id
