@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from thinkwell.testing.chaos.plan import make_question
+from thinkwell.testing.chaos.plan import make_question, rehearsal
 
 Ending = Literal["chunks", "tool", "asked", "listening", "reply", "stop", "point", "none"]
 ENDINGS: dict[Ending, str] = {
@@ -89,9 +89,14 @@ def life_at(seed: int, point: str, clients: int) -> Life:
 
 
 def another_round(seed: int, point: str, number: int, clients: int) -> tuple[str, ...]:
-    """One more question for each client, when nothing has come to the point so far."""
+    """One more question for each client, when nothing has come to the point so far.
+
+    The first goes through all tools: a point may lie in one that chance has left out.
+    """
     chance = random.Random(f"{seed}/{point}/{number}")
     label = f"at-{point.replace(':', '-')}.r{number}"
+    if number == 0:
+        return tuple(rehearsal(f"{label}.c{client}") for client in range(clients))
     return tuple(make_question(f"{label}.c{client}.q0", chance) for client in range(clients))
 
 
