@@ -43,7 +43,7 @@ from thinkwell.features.schedules.starting import starting
 from thinkwell.hooks.dispatch import HookLimits, Hooks
 from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.seats import Seats, features_of
-from thinkwell.hooks.time_limits import limits_of
+from thinkwell.hooks.time_limits import TimeLimits, limits_of
 from thinkwell.hooks.values import ValueKind, returned
 from thinkwell.journal.blobs import Blob
 from thinkwell.journal.code_version import CodeVersion
@@ -358,13 +358,7 @@ async def wake(
     if chat is not None and chat.turns.owed:
         shared.new_due_job(agent_id, shared.clock.now())
     return Activation(
-        agent,
-        connections=connections,
-        state=state,
-        chat=chat,
-        tasks=tasks,
-        desk=desk,
-        seats=seats,
+        agent, connections=connections, state=state, chat=chat, tasks=tasks, desk=desk, seats=seats
     )
 
 
@@ -476,6 +470,18 @@ def _built_in(base: type[Agent]) -> frozenset[str]:
     return frozenset(dir(base))
 
 
+def _hooks_of(
+    instance: Instance, owner: Owner, shared: Shared, *, limits: TimeLimits, tasks: TaskOwner
+) -> Hooks:
+    return Hooks(
+        instance.hooks,
+        shared.bus,
+        agent_id=owner.agent_id,
+        strict=instance.agent.strict_hooks,
+        limits=HookLimits(hook=limits.hook, grace=limits.grace, owner=tasks),
+    )
+
+
 async def _wire_chat(
     instance: Instance, chat: Chat, seats: Seats, owner: Owner, *, shared: Shared
 ) -> None:
@@ -488,13 +494,7 @@ async def _wire_chat(
     configured = await call_hook("configure_session", agent.configure_session, session)
     agent.session = returned(f"{type(agent).__name__}.configure_session()", configured, _SESSION)
     limits = limits_of(agent.time_limits)
-    hooks = Hooks(
-        instance.hooks,
-        shared.bus,
-        agent_id=owner.agent_id,
-        strict=agent.strict_hooks,
-        limits=HookLimits(hook=limits.hook, grace=limits.grace, owner=turns.tasks),
-    )
+    hooks = _hooks_of(instance, owner, shared, limits=limits, tasks=turns.tasks)
     chat.live.watchers.emptied = partial(forget_transcript, agent.session)
     turns.wire(
         Parts(

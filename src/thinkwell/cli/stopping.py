@@ -18,7 +18,7 @@ from thinkwell.cli.operating import find_database, opened
 from thinkwell.cli.tables import Printer
 from thinkwell.core.clock import SystemClock
 from thinkwell.core.errors import ThinkwellError
-from thinkwell.host.control import STOPPED_BY_HAND
+from thinkwell.host.commands import STOPPED_BY_HAND
 from thinkwell.journal import operating as rows
 from thinkwell.store.base import Transaction
 from thinkwell.store.sqlite import SqliteStore

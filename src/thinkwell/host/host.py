@@ -121,10 +121,8 @@ class Host:
             tool_threads, per_owner=tool_threads_per_agent, on_queued=self._report_queued
         )
         """Where sync tools run."""
-        self._shared = Shared(
-            store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep
-        )
-        self._shared.crowd = Crowd(limits)
+        shared = Shared(store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep)
+        self._shared, shared.crowd = shared, Crowd(limits)
         self._jobs = JobRunner(
             self._shared, wake=self._with_due_jobs, limits=limits or Limits(), alarm=alarm
         )

@@ -12,7 +12,8 @@ from typing import Any, cast
 import msgspec
 
 from thinkwell.core.signal import AbortSignal
-from thinkwell.models.anthropic_request import PROVIDER, build_body
+from thinkwell.models.anthropic_messages import PROVIDER
+from thinkwell.models.anthropic_request import build_body
 from thinkwell.models.anthropic_stream import MessageStream
 from thinkwell.models.base import ModelEvent, ModelRequest
 from thinkwell.models.native import NativeModel, connect

@@ -8,7 +8,6 @@ and logged once: the API grows by adding them.
 
 from __future__ import annotations
 
-import json as stdlib_json
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -16,7 +15,15 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.messages.usage import Usage
-from thinkwell.models.anthropic_request import PROVIDER
+from thinkwell.models.anthropic_events import (
+    MessageBlock,
+    MessageDelta,
+    MessageEvent,
+    MessageFrame,
+    MessageUsage,
+    decode_event,
+)
+from thinkwell.models.anthropic_messages import PROVIDER
 from thinkwell.models.base import (
     Failure,
     Finish,
@@ -50,51 +57,6 @@ _FINISH_REASONS: dict[str, FinishReason] = {
 _RESULT = "_tool_result"
 
 
-class _Usage(msgspec.Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-
-
-class _Message(msgspec.Struct, gc=False):
-    id: str | None = None
-    model: str | None = None
-    usage: _Usage | None = None
-
-
-class _Block(msgspec.Struct):
-    type: str = ""
-    id: str | None = None
-    name: str | None = None
-    text: str | None = None
-    thinking: str | None = None
-    data: str | None = None
-    input: Any = None
-    tool_use_id: str | None = None
-    content: Any = None
-
-
-class _Delta(msgspec.Struct, gc=False):
-    type: str = ""
-    text: str | None = None
-    partial_json: str | None = None
-    thinking: str | None = None
-    signature: str | None = None
-    citation: dict[str, Any] | None = None
-    stop_reason: str | None = None
-
-
-class _Event(msgspec.Struct):
-    type: str
-    index: int = 0
-    delta: _Delta | None = None
-    content_block: _Block | None = None
-    message: _Message | None = None
-    usage: _Usage | None = None
-    error: Any = None
-
-
 class _Open:
     """A content block that is being written."""
 
@@ -108,17 +70,14 @@ class _Open:
         self.signature = ""
 
 
-_decode = msgspec.json.Decoder(_Event).decode
-
-
 class MessageStream:
     """The state of one streamed message. `done` is true once nothing more is to be read."""
 
     def __init__(self) -> None:
         self._payloads = SsePayloads()
         self._open: dict[int, _Open] = {}
-        self._message = _Message()
-        self._usage = _Usage()
+        self._message = MessageFrame()
+        self._usage = MessageUsage()
         self._stop_reason: str | None = None
         self._began = False
         self._cited: set[str] = set()
@@ -161,14 +120,14 @@ class MessageStream:
             if not payload:
                 continue
             try:
-                event = _decode_event(payload)
+                event = decode_event(payload)
             except ValueError as error:
                 self._fail(unreadable(PROVIDER, payload, error), events)
                 break
             self._take(event, events)
         return events
 
-    def _take(self, event: _Event, events: list[ModelEvent]) -> None:
+    def _take(self, event: MessageEvent, events: list[ModelEvent]) -> None:
         if event.delta is not None and event.type == "content_block_delta":
             self._grow(event.index, event.delta, events)
         elif event.content_block is not None:
@@ -178,7 +137,7 @@ class MessageStream:
         else:
             self._take_frame(event, events)
 
-    def _take_frame(self, event: _Event, events: list[ModelEvent]) -> None:
+    def _take_frame(self, event: MessageEvent, events: list[ModelEvent]) -> None:
         """What is said around the content."""
         match event.type:
             case "message_start":
@@ -197,7 +156,7 @@ class MessageStream:
             case _:
                 pass
 
-    def _start(self, index: int, block: _Block, events: list[ModelEvent]) -> None:
+    def _start(self, index: int, block: MessageBlock, events: list[ModelEvent]) -> None:
         self._began = True
         match block.type:
             case "text":
@@ -225,7 +184,7 @@ class MessageStream:
         self._parts += 1
         return _Open(kind, f"{prefix}-{self._parts - 1}")
 
-    def _start_call(self, index: int, block: _Block, events: list[ModelEvent]) -> None:
+    def _start_call(self, index: int, block: MessageBlock, events: list[ModelEvent]) -> None:
         opened = _Open(block.type, block.id or f"call-{index}", block.name or "")
         self._open[index] = opened
         # Its input comes in deltas; servers that send it whole put it here.
@@ -234,7 +193,7 @@ class MessageStream:
         ours = block.type == "tool_use"
         events.append(ToolInputStart(opened.id, opened.name, provider_executed=not ours))
 
-    def _grow(self, index: int, delta: _Delta, events: list[ModelEvent]) -> None:
+    def _grow(self, index: int, delta: MessageDelta, events: list[ModelEvent]) -> None:
         opened = self._open.get(index)
         if opened is None:
             return  # a block of an unknown kind
@@ -283,7 +242,7 @@ class MessageStream:
             name = str(title or f"Document {citation.get('document_index', 0)}")
             events.append(SourceDocument(source_id, "application/octet-stream", name))
 
-    def _count(self, usage: _Usage | None) -> None:
+    def _count(self, usage: MessageUsage | None) -> None:
         """Counts are told at the beginning and again, whole, at the end."""
         if usage is not None:
             told = {n: v for n in usage.__struct_fields__ if (v := getattr(usage, n)) is not None}
@@ -299,7 +258,7 @@ _KNOWN_DELTAS = frozenset(
 )
 
 
-def _server_result(block: _Block) -> ToolResult:
+def _server_result(block: MessageBlock) -> ToolResult:
     call_id, content = block.tool_use_id or "", block.content
     kept = {PROVIDER: {"type": block.type}}
     failed = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
@@ -309,15 +268,7 @@ def _server_result(block: _Block) -> ToolResult:
     return ToolResult(call_id, output=content, provider_metadata=kept)
 
 
-def _decode_event(payload: bytes) -> _Event:
-    try:
-        return _decode(payload)
-    except ValueError:
-        # Half of a surrogate pair, when an emoji was cut between two deltas: msgspec refuses it.
-        return msgspec.convert(json.to_jsonable(stdlib_json.loads(payload)), _Event)
-
-
-def _read_usage(usage: _Usage) -> Usage:
+def _read_usage(usage: MessageUsage) -> Usage:
     """All input tokens, cached ones included: what other providers count."""
     read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     counted = [count for count in (usage.input_tokens, read, written) if count is not None]

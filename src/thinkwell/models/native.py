@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from thinkwell.models.presets import Address
-from thinkwell.models.provider_http import Endpoint, ProviderClient
+from thinkwell.models.provider_http import ProviderClient
+from thinkwell.models.provider_response import Endpoint
 
 
 class NativeModel:

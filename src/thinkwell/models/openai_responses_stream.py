@@ -8,17 +8,12 @@ once: the API grows by adding them.
 
 from __future__ import annotations
 
-import json as stdlib_json
 from collections.abc import Mapping
 from typing import Any, cast
 
-import msgspec
-
-from thinkwell.core import json
 from thinkwell.messages.usage import Usage
 from thinkwell.models.base import (
     Failure,
-    FilePart,
     Finish,
     FinishReason,
     ModelEvent,
@@ -33,9 +28,15 @@ from thinkwell.models.base import (
     ToolCall,
     ToolInputDelta,
     ToolInputStart,
-    ToolResult,
+)
+from thinkwell.models.openai_responses_events import (
+    ResponseEvent,
+    ResponseFrame,
+    ResponseUsage,
+    decode_event,
 )
 from thinkwell.models.openai_responses_request import PROVIDER
+from thinkwell.models.openai_server_tools import SERVER_CALLS, server_call
 from thinkwell.models.provider_errors import cut_stream, stream_error, unreadable
 from thinkwell.models.sse import SsePayloads
 from thinkwell.models.unknown_kinds import note_unknown
@@ -44,15 +45,6 @@ _INCOMPLETE: dict[str, FinishReason] = {
     "max_output_tokens": "length",
     "content_filter": "content-filter",
 }
-_SERVER_CALLS = {
-    "web_search_call": ("action",),
-    "file_search_call": ("queries",),
-    "code_interpreter_call": ("code", "container_id"),
-    "image_generation_call": ("revised_prompt",),
-    "mcp_call": ("name", "arguments", "server_label"),
-    "local_shell_call": ("action",),
-}
-"""Items of tools that OpenAI runs, and which of their fields are the input."""
 _PASSED_OVER = frozenset(
     {
         *("response.created", "response.in_progress", "response.queued", "keepalive"),
@@ -66,48 +58,6 @@ _PASSED_OVER = frozenset(
     }
 )
 """Events that say again what another one says, or what nobody waits for."""
-
-
-class _InputDetails(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct, gc=False):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    total_tokens: int | None = None
-    input_tokens_details: _InputDetails | None = None
-    output_tokens_details: _OutputDetails | None = None
-
-
-class _Incomplete(msgspec.Struct, gc=False):
-    reason: str = ""
-
-
-class _Response(msgspec.Struct):
-    id: str | None = None
-    model: str | None = None
-    usage: _Usage | None = None
-    error: Any = None
-    incomplete_details: _Incomplete | None = None
-    service_tier: str | None = None
-
-
-class _Event(msgspec.Struct):
-    type: str
-    delta: str | None = None
-    output_index: int = 0
-    item: dict[str, Any] | None = None
-    annotation: dict[str, Any] | None = None
-    response: _Response | None = None
-    summary_index: int = 0
-    error: Any = None
-    code: Any = None
-    message: str | None = None
 
 
 class _Open:
@@ -125,16 +75,13 @@ class _Open:
         self.summaries = 0
 
 
-_decode = msgspec.json.Decoder(_Event).decode
-
-
 class ResponseStream:
     """The state of one streamed response. `done` is true once nothing more is to be read."""
 
     def __init__(self) -> None:
         self._payloads = SsePayloads()
         self._open: dict[int, _Open] = {}
-        self._response = _Response()
+        self._response = ResponseFrame()
         self._ended = ""
         self._began = False
         self._called = False
@@ -180,14 +127,14 @@ class ResponseStream:
             if not payload or payload == b"[DONE]":
                 continue
             try:
-                event = _decode_event(payload)
+                event = decode_event(payload)
             except ValueError as error:
                 self._fail(unreadable(PROVIDER, payload, error), events)
                 break
             self._take(event, events)
         return events
 
-    def _take(self, event: _Event, events: list[ModelEvent]) -> None:
+    def _take(self, event: ResponseEvent, events: list[ModelEvent]) -> None:
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
                 self._refused = self._refused or event.type == "response.refusal.delta"
@@ -213,7 +160,7 @@ class ResponseStream:
             case kind:
                 self._pass_over(kind, event)
 
-    def _pass_over(self, kind: str, event: _Event) -> None:
+    def _pass_over(self, kind: str, event: ResponseEvent) -> None:
         self._began = True
         if event.response is not None:
             self._response = event.response
@@ -235,13 +182,13 @@ class ResponseStream:
                 self._open[index] = called
                 self._called = True
                 events.append(ToolInputStart(called.id, called.name))
-            case kind if kind in _SERVER_CALLS:
+            case kind if kind in SERVER_CALLS:
                 self._open[index] = called = _Open(kind, item_id, kind.removesuffix("_call"))
                 events.append(ToolInputStart(called.id, called.name, provider_executed=True))
             case kind:
                 note_unknown(PROVIDER, "output item", kind)
 
-    def _say(self, event: _Event, events: list[ModelEvent]) -> None:
+    def _say(self, event: ResponseEvent, events: list[ModelEvent]) -> None:
         opened = self._open.get(event.output_index)
         if opened is None:  # servers that leave the item out begin with its text
             opened = self._open[event.output_index] = _Open("message", f"item-{event.output_index}")
@@ -251,19 +198,19 @@ class ResponseStream:
         if event.delta:
             events.append(TextDelta(opened.id, event.delta))
 
-    def _write(self, event: _Event, events: list[ModelEvent]) -> None:
+    def _write(self, event: ResponseEvent, events: list[ModelEvent]) -> None:
         opened = self._open.get(event.output_index)
         if opened is not None and event.delta:
             opened.input.append(event.delta)
             events.append(ToolInputDelta(opened.id, event.delta))
 
-    def _think(self, event: _Event, events: list[ModelEvent]) -> None:
+    def _think(self, event: ResponseEvent, events: list[ModelEvent]) -> None:
         opened = self._open.get(event.output_index)
         if opened is not None and event.delta:
             opened.text = True
             events.append(ReasoningDelta(opened.id, event.delta))
 
-    def _next_summary(self, event: _Event, events: list[ModelEvent]) -> None:
+    def _next_summary(self, event: ResponseEvent, events: list[ModelEvent]) -> None:
         """Several summaries of one thought become its paragraphs."""
         opened = self._open.get(event.output_index)
         if opened is not None and opened.text and event.summary_index:
@@ -286,7 +233,7 @@ class ResponseStream:
                 arguments = item.get("arguments") or "".join(opened.input)
                 events.append(ToolCall(opened.id, opened.name, cast("str", arguments)))
             case _:
-                events.extend(_server_call(opened, item))
+                events.extend(server_call(opened.kind, opened.id, item))
 
     def _cite(self, annotation: dict[str, Any], events: list[ModelEvent]) -> None:
         """One source for everything that is cited from it."""
@@ -320,46 +267,13 @@ class ResponseStream:
         return "content-filter" if self._refused else "stop"
 
 
-def _server_call(opened: _Open, item: dict[str, Any]) -> list[ModelEvent]:
-    """A call that OpenAI ran: its item holds input and result."""
-    asked = {name: item[name] for name in _SERVER_CALLS[opened.kind] if item.get(name) is not None}
-    given = {"id", "type", *_SERVER_CALLS[opened.kind]}
-    found = {name: value for name, value in item.items() if name not in given}
-    events: list[ModelEvent] = []
-    image = found.pop("result", None) if opened.kind == "image_generation_call" else None
-    if isinstance(image, str) and image:
-        kind = str(item.get("output_format") or "png")
-        events.append(FilePart(f"data:image/{kind};base64,{image}", f"image/{kind}"))
-    # A picture is too large to be kept twice; its call is told as text when it is sent back.
-    kept = {} if opened.kind == "image_generation_call" else {"item": item}
-    call = ToolCall(
-        opened.id, opened.name, json.dumps(asked), {PROVIDER: kept}, provider_executed=True
-    )
-    error = item.get("error")
-    if error or item.get("status") == "failed":
-        return [call, *events, ToolResult(opened.id, error=_error_text(error))]
-    return [call, *events, ToolResult(opened.id, output=found)]
-
-
-def _error_text(error: object) -> str:
-    return error if isinstance(error, str) else json.dumps(error) if error else "The call failed."
-
-
-def _said_error(event: _Event) -> Any:
+def _said_error(event: ResponseEvent) -> Any:
     if event.response is not None and event.response.error:
         return event.response.error
     return event.error or {"code": event.code, "message": event.message or event.type}
 
 
-def _decode_event(payload: bytes) -> _Event:
-    try:
-        return _decode(payload)
-    except ValueError:
-        # Half of a surrogate pair, when an emoji was cut between two deltas: msgspec refuses it.
-        return msgspec.convert(json.to_jsonable(stdlib_json.loads(payload)), _Event)
-
-
-def _read_usage(usage: _Usage | None) -> Usage:
+def _read_usage(usage: ResponseUsage | None) -> Usage:
     if usage is None:
         return Usage()
     inputs, outputs = usage.input_tokens_details, usage.output_tokens_details

@@ -28,7 +28,8 @@ from thinkwell.messages.model_messages import (
 )
 from thinkwell.messages.usage import Usage
 from thinkwell.models.anthropic import AnthropicModel
-from thinkwell.models.anthropic_request import build_body, build_messages, default_max_tokens
+from thinkwell.models.anthropic_messages import build_messages
+from thinkwell.models.anthropic_request import build_body, default_max_tokens
 from thinkwell.models.base import (
     ModelRequest,
     NamedTool,

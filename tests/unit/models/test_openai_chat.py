@@ -20,7 +20,7 @@ from tests.unit.models.helpers import (
 from thinkwell.core.errors import ConfigurationError, ModelError
 from thinkwell.core.signal import AbortController
 from thinkwell.messages.usage import Usage
-from thinkwell.models import provider_http
+from thinkwell.models import provider_response
 from thinkwell.models.base import (
     Model,
     ReasoningEnd,
@@ -436,7 +436,7 @@ class TestAbort:
 class TestSilence:
     @pytest.mark.parametrize("reply", ["headers", "end"])
     async def test_a_connection_that_says_nothing_for_long_is_cut(self, monkeypatch, reply):
-        monkeypatch.setattr(provider_http, "READ_TIMEOUT", 0.05)
+        monkeypatch.setattr(provider_response, "READ_TIMEOUT", 0.05)
         silent = raw(delta('"content":"A"'), hold="end")
         async with served(RawReply(hold="headers") if reply == "headers" else silent) as (
             model,
@@ -488,7 +488,7 @@ FIRST_CALL = """
 import asyncio, sys, threading
 from thinkwell.core.signal import AbortSignal
 from thinkwell.models.base import ModelRequest
-from thinkwell.models import provider_http
+from thinkwell.models import provider_response
 from thinkwell.models.openai_chat import OpenAIChatModel
 
 class Seen:

@@ -40,10 +40,8 @@ def recovery_facts(parts: Parts, record: TurnRecord, kind: RecoveryKind) -> dict
 
 
 def report_recovery(turn: RunningTurn, ending: Ending, error: Exception | None) -> None:
-    """The end of a turn is stored: if it was ever interrupted, say what came of that."""
+    """The end of a turn that was interrupted is stored: say what came of it."""
     past, bus = turn.past, turn.parts.bus
-    if turn.record.attempt <= 1 and past.given_up is None and past.declined is None:
-        return
     facts = recovery_facts(turn.parts, turn.record, past.kind)
     if past.given_up is not None:
         given_up = past.given_up
@@ -86,10 +84,8 @@ def recovery_context(
     )
 
 
-def wants_exhausted(parts: Parts, record: TurnRecord) -> bool:
-    """Whether `on_exhausted` is owed to the app."""
-    if record.incident.exhausted is None:
-        return False
+def wants_exhausted(parts: Parts) -> bool:
+    """Whether the app is told of turns that were given up."""
     return recovery_of(parts.agent.chat_recovery).on_exhausted is not None
 
 

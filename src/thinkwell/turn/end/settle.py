@@ -82,7 +82,8 @@ async def settle(turn: RunningTurn, ending: Ending) -> TurnOutcome:
     crash_here("c11")
     if isinstance(ending, Parked):
         _announce_parked(turn, ending)
-    report_recovery(turn, ending, error)
+    if turn.record.attempt > 1 or turn.past.given_up or turn.past.declined:
+        report_recovery(turn, ending, error)
     if isinstance(ending, Aborted) and any(is_tool_part(part) for part in turn.reply.own_parts()):
         # Whoever pressed stop reads no more of the stream; it still has to see its calls end.
         turn.handle.tell(Updated(_kept(turn)))
@@ -181,7 +182,9 @@ def _end(
     turn: RunningTurn, ending: Ending, failure: tuple[Exception | None, str | None]
 ) -> TurnEnd:
     error, client_text = failure
-    owes = has_end_hooks(turn.parts.hooks) or wants_exhausted(turn.parts, turn.record)
+    owes = has_end_hooks(turn.parts.hooks)
+    if turn.record.incident.exhausted is not None:
+        owes = owes or wants_exhausted(turn.parts)
     base = TurnEnd(
         status="completed",
         stop_reason="end",

@@ -1,0 +1,76 @@
+"""What OpenAI streams of a response, as far as it is read here (stored nowhere)."""
+
+from __future__ import annotations
+
+import json as stdlib_json
+from typing import Any
+
+import msgspec
+
+from thinkwell.core import json
+
+
+class InputDetails(msgspec.Struct, gc=False):
+    """Which input tokens were cached."""
+
+    cached_tokens: int | None = None
+
+
+class OutputDetails(msgspec.Struct, gc=False):
+    """Which output tokens were thoughts."""
+
+    reasoning_tokens: int | None = None
+
+
+class ResponseUsage(msgspec.Struct, gc=False):
+    """Token counts."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    input_tokens_details: InputDetails | None = None
+    output_tokens_details: OutputDetails | None = None
+
+
+class IncompleteDetails(msgspec.Struct, gc=False):
+    """Why an answer is not whole."""
+
+    reason: str = ""
+
+
+class ResponseFrame(msgspec.Struct):
+    """The response as a whole."""
+
+    id: str | None = None
+    model: str | None = None
+    usage: ResponseUsage | None = None
+    error: Any = None
+    incomplete_details: IncompleteDetails | None = None
+    service_tier: str | None = None
+
+
+class ResponseEvent(msgspec.Struct):
+    """Anything in the stream."""
+
+    type: str
+    delta: str | None = None
+    output_index: int = 0
+    item: dict[str, Any] | None = None
+    annotation: dict[str, Any] | None = None
+    response: ResponseFrame | None = None
+    summary_index: int = 0
+    error: Any = None
+    code: Any = None
+    message: str | None = None
+
+
+_decode = msgspec.json.Decoder(ResponseEvent).decode
+
+
+def decode_event(payload: bytes) -> ResponseEvent:
+    """One event. Raises `ValueError` for what is none."""
+    try:
+        return _decode(payload)
+    except ValueError:
+        # Half of a surrogate pair, when an emoji was cut between two deltas: msgspec refuses it.
+        return msgspec.convert(json.to_jsonable(stdlib_json.loads(payload)), ResponseEvent)
