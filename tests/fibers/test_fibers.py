@@ -11,6 +11,7 @@ import pytest
 from tests.jobs.support import Hours, serving
 from thinkwell import Think
 from thinkwell.core.errors import FiberError
+from thinkwell.core.limits import Limits
 from thinkwell.fibers import FiberContext, FiberRecovery, fiber
 
 
@@ -24,6 +25,11 @@ class Worker(Think, name="worker"):
         await ctx.stash({"done": 3})
         if ctx.attempt == 1:
             await asyncio.Event().wait()
+
+    @fiber("charge", auto_resume=False)
+    async def charge_card(self, ctx: FiberContext) -> None:
+        self.seen.append((ctx.attempt, ctx.snapshot))
+        await asyncio.Event().wait()
 
     async def on_fiber_recovered(self, ctx: FiberRecovery) -> Any:
         self.seen.append(ctx)
@@ -247,6 +253,35 @@ class TestAfterARestart:
             seen = [each for each in Worker.seen if isinstance(each, tuple)]
             assert seen[0] == (1, None)
             assert seen[1][1] == {"done": 3}
+
+    async def test_a_method_that_must_not_resume_is_not_called_after_a_planned_stop(
+        self, tmp_path: Path
+    ):
+        """A planned stop gives the attempt back, so the number of attempts cannot tell."""
+        file = tmp_path / "x.db"
+        async with serving(Worker, store=file) as stage:
+            await (await stage.agent(Worker)).start_fiber("charge", fiber_id="c")
+            await running(stage)
+        assert Worker.seen == [(1, None)]
+        async with serving(Worker, store=file) as stage:
+            await stage.until("job:finished")
+            assert [getattr(each, "name", None) for each in Worker.seen] == [None, "charge"]
+            found = await (await stage.agent(Worker)).inspect_fiber("c")
+            assert found.status == "interrupted"
+
+    async def test_a_method_that_must_not_resume_is_called_if_it_never_began(self, tmp_path: Path):
+        file, full = tmp_path / "x.db", Limits(jobs_per_agent=1)
+        async with serving(Worker, store=file, limits=full) as stage:
+            agent = await stage.agent(Worker)
+            await agent.start_fiber("m", for_ever)
+            await running(stage)
+            await agent.start_fiber("charge", fiber_id="c")
+        async with serving(Worker, store=file) as stage:
+            await stage.until_true(
+                lambda: "charge" in [each["name"] for each in stage.told("fiber:run:started")]
+            )
+            await stage.until("job:finished")
+            assert [each.name for each in Worker.seen if isinstance(each, FiberRecovery)] == ["m"]
 
     async def test_case_45_a_hook_that_always_raises_backs_off_and_is_given_up(
         self, tmp_path: Path

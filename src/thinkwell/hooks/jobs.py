@@ -49,6 +49,7 @@ class JobContext:
         "name",
         "payload",
         "principal",
+        "resumed",
         "scheduled_for",
         "signal",
         "stashed",
@@ -67,7 +68,9 @@ class JobContext:
         self.agent = agent
         """The agent it runs in."""
         self.attempt = job.attempt
-        """Which attempt this is, from 1."""
+        """Which attempt this is, from 1. One that a planned stop cut off does not count."""
+        self.resumed = job.resumed
+        """Whether an earlier attempt of this job had begun, however it ended."""
         self.key = job.key
         """The idempotency key it was enqueued with."""
         self.payload = job.payload

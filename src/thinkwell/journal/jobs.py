@@ -72,6 +72,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
     started_at: float | None = None
     """When the last attempt began."""
+    resumed: bool = False
+    """Whether an earlier attempt had begun when this one was leased. Said by `begin_job`, which
+    overwrites the `started_at` that tells; a planned stop gives `attempt` back, so that cannot.
+    """
     finished_at: float | None = None
     principal: Principal | None = None
     """Who it works for: whoever asked for the turn or the call that enqueued it."""
@@ -291,7 +295,12 @@ async def begin_job(tx: Transaction, job: Job, *, epoch: int, boot: int, now: fl
     if await tx.execute("begin_job", {**named(job), **lease}) == 0:
         return None
     return msgspec.structs.replace(
-        job, status="running", attempt=attempt, boot=boot, started_at=now
+        job,
+        status="running",
+        attempt=attempt,
+        boot=boot,
+        started_at=now,
+        resumed=job.started_at is not None,
     )
 
 

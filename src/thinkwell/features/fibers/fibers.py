@@ -252,7 +252,7 @@ class Fibers(Feature):
         if payload.get("marked") is None:
             return None
         found = marked_method(self.kit.agent, payload["marked"])
-        if found is None or not (found[1].auto_resume or ctx.attempt == 1):
+        if found is None or not (found[1].auto_resume or not ctx.resumed):
             return None
         return found[0]
 
