@@ -139,8 +139,9 @@ def _thinking(item: ReasoningContent) -> list[dict[str, Any]]:
 
 
 def _server_call(item: ToolCallContent) -> list[dict[str, Any]]:
-    if PROVIDER not in (item.provider_metadata or {}):
-        return []  # its result is told as text
+    kept = cast("dict[str, Any] | None", (item.provider_metadata or {}).get(PROVIDER))
+    if kept is None or kept.get("type", "server_tool_use") != "server_tool_use":
+        return []  # another provider's, or a connector's: what came of it is told as text
     call = {"type": "server_tool_use", "id": item.tool_call_id}
     return [{**call, "name": item.tool_name, "input": item.input}]
 

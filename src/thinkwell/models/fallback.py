@@ -3,7 +3,7 @@
 Once content has reached the listener an answer cannot be taken back, so a failure after that is
 told as it is. Which errors are worth retrying with the same model is decided in `turn`, not here.
 Why the chain moved on is logged, and is a warning of the answer's `Finish`. A model that keeps
-failing is left out for a while (`breaker.py`), unless no other is left.
+failing is asked last for a while (`breaker.py`).
 """
 
 from __future__ import annotations
@@ -80,9 +80,11 @@ class FallbackModel:
         """Whom to ask, in order: those that are left alone for now come last."""
         now = self._clock.monotonic()
         resting = [at for at, breaker in enumerate(self._breakers) if breaker.is_open(now)]
-        reasons.extend(f"{_name(self.models[at])} was left out: it keeps failing" for at in resting)
         ready = [at for at in range(len(self.models)) if at not in resting]
-        return ready or resting
+        if ready:
+            names = [_name(self.models[at]) for at in resting]
+            reasons.extend(f"{name} was asked last: it keeps failing" for name in names)
+        return [*ready, *resting]
 
     def _note(self, index: int, error: Exception, reasons: list[str]) -> None:
         kind, name = default_error_classifier(error), _name(self.models[index])

@@ -32,6 +32,7 @@ READ_TIMEOUT = 600.0
 begin within them. A stream is looked at every so often: it is cut after one to two times as long.
 """
 DRAIN_TIMEOUT = 0.1
+MOST_OF_A_REFUSAL = 64 * 1024
 
 
 class AnswerReader(Protocol):
@@ -141,9 +142,16 @@ class ProviderResponse:
                 while await self._response.content.readany():
                     pass
 
+    async def _beginning(self) -> bytes:
+        """As much of the body as an error needs: nobody promises that it ends."""
+        body = b""
+        while len(body) < MOST_OF_A_REFUSAL and (chunk := await self._response.content.readany()):
+            body += chunk
+        return body[:MOST_OF_A_REFUSAL]
+
     async def _refusal(self) -> ModelError:
         status, endpoint = self._response.status, self._endpoint
-        text = (await self._response.read()).decode(errors="replace")
+        text = (await self._beginning()).decode(errors="replace")
         detail = _error_detail(text)
         if status < 400:
             return stream_error(endpoint.provider, detail or f"no stream but {text[:200]!r}")

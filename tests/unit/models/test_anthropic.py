@@ -315,7 +315,12 @@ class TestMessages:
         assert content[1]["content"] == found
 
     @pytest.mark.parametrize(
-        ("metadata", "value"), [({"openai": {}}, [{"url": "u"}]), ({"anthropic": {}}, "short…")]
+        ("metadata", "value"),
+        [
+            ({"openai": {}}, [{"url": "u"}]),
+            ({"anthropic": {}}, "short…"),
+            ({"anthropic": {"type": "mcp_tool_use"}}, [{"text": "found"}]),
+        ],
     )
     def test_what_it_cannot_take_back_is_told_as_text(self, metadata, value):
         call = ToolCallContent("ws_1", "web_search", {}, metadata, provider_executed=True)

@@ -316,6 +316,11 @@ class TestErrors:
         reply = RawReply(chunks=[b"{}"], status=429, headers=headers)
         assert failure_of(await events_of(reply)).retry_after == seconds
 
+    async def test_of_a_refusal_without_an_end_only_the_beginning_is_read(self):
+        body = [b"<h1>Bad gateway</h1>", *([b"x" * 100_000] * 5)]
+        reply = RawReply(chunks=body, status=502, content_type="text/html", hold="end")
+        assert "Bad gateway" in str(failure_of(await events_of(reply)))
+
     async def test_a_status_with_a_body_that_is_no_json(self):
         reply = RawReply(chunks=[b"<h1>Bad gateway</h1>"], status=502, content_type="text/html")
         assert "Bad gateway" in str(failure_of(await events_of(reply)))

@@ -232,6 +232,15 @@ class TestFallbackChain:
             failure_of(await collect(chain))
         assert text_of(await collect(chain)) == "Hi"
 
+    async def test_a_model_that_rests_is_asked_when_the_others_fail(self):
+        busy = ModelError("busy", status=529, retryable=True)
+        first = ScriptedModel([*([error(busy)] for _ in range(FAILURES)), "I am back"])
+        second = ScriptedModel([*(["Hi"] * FAILURES), [error(busy)]])
+        chain = FallbackModel([first, second], clock=ManualClock())
+        for _ in range(FAILURES):
+            await collect(chain)
+        assert text_of(await collect(chain)) == "I am back"
+
     async def test_a_request_that_nobody_could_answer_says_nothing_about_the_model(self):
         long = ModelError("prompt is too long", status=400)
         first = ScriptedModel([[error(long)]] * 5)

@@ -31,12 +31,13 @@ async def repairs_of(
         return part
 
     repair_transcript(messages, note)
+    # By the whole part: providers use the id of a call again in a later message.
     chosen: dict[str, Part] = {}
     for part in dead:
         made = await _made_by_agent(turn, part)
         if made is not None:
-            chosen[str(part.get("toolCallId"))] = made
-    return lambda part: chosen.get(str(part.get("toolCallId"))) or default(part)
+            chosen[json.dumps(part)] = made
+    return lambda part: chosen.get(json.dumps(part)) or default(part)
 
 
 async def _made_by_agent(turn: RunningTurn, part: Part) -> Part | None:
