@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 import msgspec
@@ -27,6 +28,23 @@ P = ParamSpec("P")
 One = TypeVar("One", bound=BusEvent)
 
 
+class Tally:
+    """Counts the events of one class, by the class of their agent and one of their fields."""
+
+    def __init__(self, by: str | None, total: str | None) -> None:
+        self._by, self._total = by, total
+        self.counts: Counter[tuple[str, Any]] = Counter()
+        self.totals: Counter[str] = Counter()
+        """The sum of another field, by the class of the agent."""
+
+    def add(self, fields: Mapping[str, Any]) -> None:
+        """One more."""
+        agent_class = (fields.get("agent") or "").partition("/")[0]
+        self.counts[agent_class, fields[self._by] if self._by else None] += 1
+        if self._total:
+            self.totals[agent_class] += fields[self._total]
+
+
 class EventBus:
     """Tells subscribers in the order they came. A subscriber that raises is logged and kept."""
 
@@ -34,6 +52,7 @@ class EventBus:
         """`served`: the classes of agents it can tell of, as in URLs; None: any."""
         self._served = served
         self._subscribers: dict[object, tuple[Callable[[Any], object], Filter]] = {}
+        self._tallies: dict[object, Tally] = {}
 
     @overload
     def subscribe(
@@ -74,8 +93,21 @@ class EventBus:
 
     def emit(self, event: Callable[P, BusEvent], /, *args: P.args, **fields: P.kwargs) -> None:
         """Tell everybody: `emit(HookFailed, hook=...)`. Costs nothing when nobody listens."""
+        tally = self._tallies.get(event)
+        if tally is not None:
+            tally.add(fields)
         if self._subscribers:
             self.tell(event(*args, **fields))
+
+    def count(
+        self, kind: type[BusEvent], *, by: str | None = None, total: str | None = None
+    ) -> Tally:
+        """Count the events of one class from now on, by a field `by`, and add up a field `total`.
+
+        None is made for that, and nobody counts as listening.
+        """
+        tally = self._tallies[kind] = Tally(by, total)
+        return tally
 
     @property
     def heard(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from thinkwell.core.errors import ConfigurationError
+from thinkwell.host.figures import HostFigures
 from thinkwell.live.watchers import Sink
 from thinkwell.wire.http import HttpRequest, HttpResponse
 
@@ -78,6 +79,10 @@ class HostClient(Protocol):
 
     def not_ready(self) -> str | None:
         """Why the host accepts no work now; None if it does."""
+        ...
+
+    async def figures(self) -> HostFigures:
+        """How much work there is, and what was done since the start."""
         ...
 
     async def exists(self, address: AgentAddress) -> bool:

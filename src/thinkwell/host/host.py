@@ -37,6 +37,7 @@ from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.deletions import Deletions
 from thinkwell.host.erasure import HOST, Erasure, digest_of
+from thinkwell.host.figures import figures_of
 from thinkwell.host.imports import import_agent
 from thinkwell.host.job_runner import Awake as JobsAwake
 from thinkwell.host.job_runner import JobRunner
@@ -139,8 +140,8 @@ class Host:
         self._sleep, self._lasted = sleep, lasted
         self._awake: dict[str, asyncio.Task[Activation]] = {}
         self._last_used: dict[str, float] = {}
-        self._tasks = TaskOwner("host")
-        self._waking = asyncio.Semaphore(STARTS_AT_ONCE)
+        self._tasks, self._waking = TaskOwner("host"), asyncio.Semaphore(STARTS_AT_ONCE)
+        self.figures = partial(figures_of, self._shared, self._activations)
         self._deleting: dict[str, asyncio.Task[None]] = {}
         self._deletions = Deletions(self._shared, self._tasks, self._forget)
         self._running = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from thinkwell.agent.wiring import Activation
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.spelling import did_you_mean, misspelt_keyword
 from thinkwell.host.client import AgentAddress, ConversationEntry, EdgeConnection
+from thinkwell.host.figures import HostFigures
 from thinkwell.live.watchers import Sink
 from thinkwell.messages.message import text_of
 from thinkwell.messages.validate import read_stored
@@ -26,6 +27,11 @@ TITLE_LENGTH = 80
 
 class HostServices(Protocol):
     """What a host does for its client."""
+
+    @property
+    def figures(self) -> Callable[[], Awaitable[HostFigures]]:
+        """How much work there is."""
+        ...
 
     async def agent(self, address: AgentAddress, *, create: bool = True) -> Activation:
         """The agent, awake; unless `create`, it is made only when something is stored for it."""
@@ -58,6 +64,10 @@ class LocalHostClient:
     def not_ready(self) -> str | None:
         """See `HostClient`."""
         return self._host.not_ready()
+
+    async def figures(self) -> HostFigures:
+        """See `HostClient`."""
+        return await self._host.figures()
 
     async def exists(self, address: AgentAddress) -> bool:
         """See `HostClient`."""

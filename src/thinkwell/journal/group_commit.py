@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import Context
 from typing import Any, NamedTuple, TypeVar
@@ -37,6 +38,7 @@ from thinkwell.core.errors import StoreError, StoreUnavailableError
 from thinkwell.core.tasks import TaskOwner, begin, wait_to_the_end
 from thinkwell.journal.asked import Asked, refuse_inside_work
 from thinkwell.journal.blobs import Blob, BlobStore
+from thinkwell.journal.commit_figures import CommitFigures
 from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
 from thinkwell.journal.turn_log import Owner, TurnLog
@@ -107,6 +109,8 @@ class GroupCommit:
         self._trimming = False
         self.health = StoreHealth(self._probe, self._tasks, bus or EventBus(), sleep)
         """Whether the store writes."""
+        self.figures = CommitFigures()
+        """What it has done so far."""
 
     def note(self, log: TurnLog) -> bool:
         """`log` has new chunks. Returns True when so many wait that the caller must `flush` now."""
@@ -171,6 +175,7 @@ class GroupCommit:
         async with self._one_at_a_time:
             if not self._waiting:
                 return
+            began = self._clock.monotonic()
             try:
                 async with self._store.transaction() as tx:
                     await self._check_owners(tx, ())
@@ -180,7 +185,7 @@ class GroupCommit:
             except StoreError as error:
                 self._give_up(error)
                 return
-            self._tell(batch, ())
+            self._tell(batch, (), began)
 
     async def _commit(self, owner: Owner | None, work: Work[T], *, at_once: bool) -> T:
         """Commit `work` now, or with all that is asked for before the loop comes to it."""
@@ -212,6 +217,7 @@ class GroupCommit:
             group, self._asked = self._asked[:MOST_TOGETHER], self._asked[MOST_TOGETHER:]
             if self._asked:
                 self._start_commit()
+            began = self._clock.monotonic()
             try:
                 async with self._store.transaction() as tx:
                     lost = await self._check_owners(
@@ -224,7 +230,7 @@ class GroupCommit:
                 for asked in reversed(group):
                     asked.fail(error)
                 return
-            self._tell(batch, [asked.owner for asked in group])
+            self._tell(batch, [asked.owner for asked in group], began)
         for asked in group:
             asked.succeed()
 
@@ -250,16 +256,20 @@ class GroupCommit:
         """A write that is large enough to prove something, undone in the same transaction."""
         self._store.check()
         async with self._one_at_a_time:
+            began = self._clock.monotonic()
             async with self._store.transaction() as tx:
                 await self._check_owners(tx, ())
                 await tx.execute("write_probe", {"body": PROBE})
                 await tx.execute("erase_probe", {})
                 batch = await self._write_waiting(tx)
-            self._tell(batch, ())
+            self._tell(batch, (), began)
 
     def _schedule(self) -> None:
         loop = asyncio.get_running_loop()
-        rest = self._last_commit + WINDOW - self._clock.monotonic()
+        now = self._clock.monotonic()
+        if self.figures.oldest is None:
+            self.figures.oldest = now
+        rest = self._last_commit + WINDOW - now
         if rest <= 0:
             self._scheduled = loop.call_soon(self._start_flush)
         else:
@@ -312,8 +322,9 @@ class GroupCommit:
         await self._blobs.write(tx, list(_blobs(batch)), self._clock.now())
         return batch
 
-    def _tell(self, batch: list[Written], askers: Collection[Owner | None]) -> None:
+    def _tell(self, batch: list[Written], askers: Collection[Owner | None], began: float) -> None:
         self._last_commit = self._clock.monotonic()
+        chunks = 0
         writers = {*askers, *(written.log.owner for written in batch)}
         self._last_writer = writers.pop() if len(writers) == 1 else None
         for owner, epoch in self._born:
@@ -326,7 +337,9 @@ class GroupCommit:
             log.events_written = events
             if upto == len(log.bodies) and events == len(log.events):  # nothing came meanwhile
                 self._waiting.pop(log, None)
+            chunks += upto - log.written
             log.advance(upto, told)
+        self._count(began, chunks)
         if self._waiting and self._scheduled is None:
             self._schedule()
         elif not self._waiting and self._scheduled is not None:
@@ -335,6 +348,19 @@ class GroupCommit:
         if self._rows_since_trim >= TRIM_EVERY and not self._trimming:
             self._rows_since_trim, self._trimming = 0, True
             self._tasks.spawn(self._trim(), name="trim")
+
+    def _count(self, began: float, chunks: int) -> None:
+        figures, took = self.figures, self._last_commit - began
+        durations, lags = figures.durations, figures.lags
+        durations.counts[bisect_left(durations.bounds, took)] += 1
+        durations.total += took
+        if chunks and figures.oldest is not None:
+            lag = self._last_commit - figures.oldest
+            lags.counts[bisect_left(lags.bounds, lag)] += 1
+            lags.total += lag
+        figures.chunks += chunks
+        # When those came that wait already was not noted, but not before this commit began.
+        figures.oldest = began if self._waiting else None
 
     async def _trim(self) -> None:
         try:

@@ -73,6 +73,11 @@ class Access:
         self._before_connect = before_connect
         self._before_request = before_request
 
+    @property
+    def asks(self) -> bool:
+        """Whether anybody is asked who they are."""
+        return self._auth is not None
+
     async def judge(self, request: HTTPConnection, route: AgentRoute) -> Verdict:
         """Whether a request or socket may go to its agent. Raises what `auth` or a hook raises."""
         try:

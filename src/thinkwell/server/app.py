@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from thinkwell.host.operators import Operators
     from thinkwell.server.access import Auth, BeforeHook
     from thinkwell.server.edge import Edge
+    from thinkwell.server.metrics import MayRead, Metrics
     from thinkwell.store.sqlite import Durability
 
 log = logging.getLogger("thinkwell.server")
@@ -77,6 +78,9 @@ class App:
         limits: How much one principal or address may take; see `Limits`.
         retention: How long the records of finished work are kept; see `Retention`.
         features: What every agent can beside its own features; see `Feature`.
+        metrics: Whether there is `/metrics`: True shows it to whom `auth` admits, without `auth` to
+            this machine while nobody else can reach the app; False keeps none; a function
+            `metrics(request)` decides by itself.
         version: What turns say about the code that accepted them. None: `THINKWELL_APP_VERSION`, or
             the version of the installed package the first agent is from.
     """
@@ -86,6 +90,7 @@ class App:
     _control: Control | None = None
     _client: HostClient | None = None
     _edge: Edge | None = None
+    _counters: Metrics | None = None
 
     @spelled("App()")
     def __init__(
@@ -109,6 +114,7 @@ class App:
         limits: Limits = Limits(),  # noqa: B008 - frozen
         retention: Retention = Retention(),  # noqa: B008 - frozen
         features: Sequence[Feature] = (),
+        metrics: bool | MayRead = True,
         version: str | None = None,
     ) -> None:
         self.agents = options.agent_classes(agents)
@@ -127,6 +133,7 @@ class App:
         self.tool_threads_per_agent = at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
         self.limits, self.version = limits, options.version(version)
         self.retention = options.retention(retention)
+        self.metrics = options.metrics(metrics)
         self._names = options.names_of(self.agents)
         self.events = EventBus(served=self.agent_names)
         """What happens inside, for whoever subscribes; also before the start."""
@@ -159,6 +166,7 @@ class App:
         async with self._changing:
             if self._phase == "running":
                 return
+            self._count()
             host = Host(
                 self.agents,
                 store_from_url(self.store, durability=self.durability),
@@ -181,6 +189,14 @@ class App:
             self._host, self._client = host, host.client()
             self._drain_by = None
             self._phase = "running"
+
+    def _count(self) -> None:
+        """Begin to count, once: a later start goes on with the same counters."""
+        if self._counters is None and self.metrics is not False:
+            from thinkwell.server.metrics import Metrics
+
+            may_read = None if self.metrics is True else self.metrics
+            self._counters = Metrics(self.events, self.agent_names, self.store, may_read)
 
     async def stop(self) -> None:
         """Stop the host. Unfinished turns go on at the next start. Idempotent."""
@@ -385,6 +401,7 @@ class App:
             max_frame_bytes=self.max_frame_bytes,
             max_body_bytes=self.max_body_bytes,
             meter=Meter(self.limits),
+            metrics=self._counters,
         )
 
     def _hosts(self) -> frozenset[str] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from starlette.requests import HTTPConnection
 
@@ -19,6 +20,9 @@ from thinkwell.server.meter import Meter
 from thinkwell.server.pages import Page
 from thinkwell.server.routing import AgentRoute
 from thinkwell.wire.http import HttpRequest
+
+if TYPE_CHECKING:
+    from thinkwell.server.metrics import Metrics
 
 CORS: Mapping[str, str] = {
     "access-control-allow-origin": "*",
@@ -46,6 +50,8 @@ class Edge:
 
     meter: Meter = field(default_factory=lambda: Meter(Limits()))
     """What clients take, and how much they may."""
+    metrics: Metrics | None = None
+    """The counters of the app, unless it keeps none."""
     guests: Guests = field(default_factory=Guests)
     """Who is inside."""
 

@@ -63,6 +63,8 @@ class Meter:
         self.new_agents = Pace(None if new is None else new / HOUR, new or 0, clock)
         self._sleep = sleep
         self._sockets: Counter[str] = Counter()
+        self.open_sockets = 0
+        """Of all clients together, also of those that are not counted one by one."""
 
     @contextmanager
     def socket(self, payer: str | None) -> Generator[bool]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 NumberT = TypeVar("NumberT", int, float)
+SettingT = TypeVar("SettingT")
 
 VERSION_VARIABLE: Final = "THINKWELL_APP_VERSION"
 LONGEST_VERSION: Final = 200
@@ -65,6 +66,17 @@ def retention(value: Retention) -> Retention:
         raise ConfigurationError(
             f"App(retention={given!r:.50}) is no Retention. Write "
             "`App(retention=Retention(journals=timedelta(days=7)))`."
+        )
+    return value
+
+
+def metrics(value: SettingT) -> SettingT:
+    """Whether there are metrics, and who may read them."""
+    given = cast("object", value)
+    if not isinstance(given, bool) and not (callable(given) and takes(given, 1)):
+        raise ConfigurationError(
+            f"App(metrics={given!r:.50}) is wrong. Write True, False, or a function that says who "
+            'may read them: `App(metrics=lambda request: request.headers.get("x-key") == KEY)`.'
         )
     return value
 

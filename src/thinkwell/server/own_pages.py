@@ -2,6 +2,7 @@
 
 GET /healthz                    whether the server lives, and which version it is
 GET /readyz                     whether it accepts work: 503 with the reason if not
+GET /metrics                    figures for Prometheus, for whom `App(metrics=...)` lets see them
 GET /_thinkwell/settings        which agents there are, and where
 GET /_thinkwell/conversations   the agents of a class that were talked to, as far as whoever asks
                                 may read them: `auth` and `on_before_request` are asked for each
@@ -64,6 +65,12 @@ async def _ready(edge: Edge, request: Request) -> Response:
 def not_ready(reason: str) -> Response:
     """The answer of a server that lives and accepts no work."""
     return _json({"status": "unavailable", "reason": reason}, 503)
+
+
+async def _metrics(edge: Edge, request: Request) -> Response:
+    from thinkwell.server.metrics import serve_metrics
+
+    return await serve_metrics(edge, request)
 
 
 async def _settings(edge: Edge, request: Request) -> Response:
@@ -130,6 +137,7 @@ def _json(value: Any, status: int = 200) -> Response:
 _ROUTES: Mapping[str, Callable[[Edge, Request], Awaitable[Response]]] = {
     "/healthz": _health,
     "/readyz": _ready,
+    "/metrics": _metrics,
     "/_thinkwell/settings": _settings,
     "/_thinkwell/conversations": _conversations,
     "/_thinkwell/openapi.json": _openapi,

@@ -149,6 +149,7 @@ async def _open(
     await send({"type": "websocket.accept"})
     outbox, tasks = Outbox(), TaskOwner("socket")
     tasks.spawn(_write(outbox, call), name="writer")
+    edge.meter.open_sockets += 1
     try:
         address = AgentAddress(route.class_name, route.name)
         opening = agent_request(admitted.request, route, admitted.principal)
@@ -185,6 +186,7 @@ async def _open(
             elif too_slow.done():
                 await _cut_off(call)
     finally:
+        edge.meter.open_sockets -= 1
         outbox.discard()
         await tasks.close()
 

@@ -20,6 +20,22 @@ def store_from_url(url: str, *, durability: Durability = "process") -> Store:
     return SqliteStore(database_file(url) or MEMORY, durability=durability)
 
 
+def file_sizes(url: str) -> dict[str, int]:
+    """Bytes of the files of the store a URL names: the database, and the log beside it."""
+    path = database_file(url)
+    if path is None:
+        return {}
+    log = path.with_name(f"{path.name}-wal")
+    return {"database": _size(path), "log": _size(log)}
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # there is no log while nothing was written since the last checkpoint
+        return 0
+
+
 def database_file(url: str) -> Path | None:
     """The file of the store a URL names; None if it lives in memory."""
     if not isinstance(cast("object", url), str) or "://" not in url:

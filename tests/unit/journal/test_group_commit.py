@@ -99,6 +99,36 @@ class TestTelling:
         assert kinds.count("model") == 12
 
 
+class TestFigures:
+    """What metrics read of it (spec/04 §17)."""
+
+    async def test_the_lag_is_that_of_the_oldest_chunk(self, bench: Bench):
+        log = await bench.log()
+        figures = bench.commits.figures
+        chunks, commits, lags = figures.chunks, figures.durations.counts[:], figures.lags.counts[:]
+        bench.say(log, 1)
+        bench.clock.time += 0.75
+        bench.say(log, 2)
+        bench.clock.time += 0.25
+        await bench.commits.flush()
+        assert figures.chunks == chunks + 2
+        assert sum(figures.durations.counts) == sum(commits) + 1
+        assert (sum(figures.lags.counts), figures.lags.total) == (sum(lags) + 1, 1.0)
+
+    async def test_a_chunk_that_came_during_a_commit_has_waited_since_it_began(self, bench: Bench):
+        log = await bench.log()
+
+        async def work(tx: Any) -> None:
+            bench.clock.time += 0.5
+            bench.say(log, 1)
+
+        await bench.commits.run(log.owner, work)
+        bench.clock.time += 1.0
+        await bench.commits.flush()
+        assert bench.commits.figures.durations.total == 0.5
+        assert bench.commits.figures.oldest is None
+
+
 class TestGroups:
     async def test_several_agents_share_one_transaction(self, bench: Bench):
         logs = [await bench.log(name) for name in "xyz"]

@@ -7,7 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from thinkwell.core.histogram import Histogram
 from thinkwell.host.client import AgentAddress, ConversationEntry
+from thinkwell.host.figures import HostFigures
 from thinkwell.live.watchers import Sink
 from thinkwell.server.access import Access
 from thinkwell.server.asgi import AsgiCall, Message
@@ -49,6 +51,12 @@ class FakeHost:
 
     def not_ready(self) -> str | None:
         return self.unready
+
+    async def figures(self) -> HostFigures:
+        nothing = Histogram(())
+        return HostFigures(
+            awake={}, turns_running=0, chunks=0, commits=nothing, lags=nothing, open_work=None
+        )
 
     async def exists(self, address: AgentAddress) -> bool:
         return True

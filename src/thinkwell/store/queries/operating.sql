@@ -142,3 +142,11 @@ WHERE status IN ('waiting', 'running') AND agent NOT LIKE '/%' ORDER BY seq;
 -- name: agent_states
 -- The stored states.
 SELECT id, state FROM agents WHERE state IS NOT NULL AND deleted_at IS NULL ORDER BY id;
+
+-- name: open_work
+-- How many turns and jobs have not ended; each count has a partial index of its own.
+SELECT (SELECT COUNT(*) FROM turns WHERE status IN ('accepted', 'running')) AS turns,
+       (SELECT COUNT(*) FROM jobs
+        WHERE status = 'waiting' AND held IS NULL AND due_at <= :now) AS jobs_due,
+       (SELECT COUNT(*) FROM jobs WHERE status = 'running') AS jobs_running,
+       (SELECT COUNT(*) FROM jobs WHERE held IS NOT NULL) AS jobs_held;
