@@ -9,7 +9,8 @@ import json
 import re
 import sqlite3
 import subprocess
-from contextlib import closing
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ import pytest
 from tests.cli.commands import COMMAND, ROOT, environment
 from tests.operate.canary import CANARY, OTHER, app_on, ask, fill, found
 from tests.wire.serving import serving
+from thinkwell.host.erasure import Erasure, digest_of
 from thinkwell.store import deleting
+from thinkwell.store.sqlite import SqliteStore
 from thinkwell.store.tables import (
     ACTIVATION,
     ERASURE,
@@ -103,6 +106,72 @@ async def test_at_rest_nothing_of_a_person_is_left_and_all_of_the_others(tmp_pat
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
     # Again is no harm.
     assert "Nothing is stored" in await in_thread(path, "principals", "erase", ANN, "--yes")
+
+
+def change(path: Path, sql: str) -> None:
+    with closing(sqlite3.connect(path)) as file:
+        assert file.execute(sql).rowcount == 1
+        file.commit()
+
+
+FIRST_OF_OWN = "seq = (SELECT MIN(seq) FROM {0} WHERE agent = 'desk/own')"
+NOT_ANNS = [
+    ("turns", "NULL"),
+    ("turns", """'{"id": "bob"}'"""),
+    ("jobs", "NULL"),
+    ("jobs", """'{"id": "bob"}'"""),
+]
+
+
+@pytest.mark.parametrize(("table", "principal"), NOT_ANNS)
+async def test_an_agent_with_one_turn_or_job_that_is_not_theirs_is_kept_with_it(
+    tmp_path: Path, table: str, principal: str
+):
+    path = tmp_path / "a.db"
+    await fill(path, rounds=2)
+    first = FIRST_OF_OWN.format(table)
+    change(path, f"UPDATE {table} SET principal = {principal} WHERE {first}")
+    kept = rows(path, f"SELECT id FROM {table} WHERE {first}")
+    said = json.loads(await in_thread(path, "principals", "erase", ANN, "--yes", "--json"))
+    assert "desk/own" in said["erasedIn"]
+    assert rows(path, f"SELECT id FROM {table} WHERE agent = 'desk/own'") == kept
+    assert ("desk/own",) in rows(path, "SELECT id FROM agents")
+
+
+async def test_a_task_of_the_class_keeps_no_agent(tmp_path: Path):
+    path = tmp_path / "a.db"
+    await fill(path, rounds=2)
+    first = FIRST_OF_OWN.format("jobs")
+    change(path, f"UPDATE jobs SET principal = NULL, kind = 'task' WHERE {first}")
+    await in_thread(path, "principals", "erase", ANN, "--yes")
+    assert ("desk/own",) not in rows(path, "SELECT id FROM agents")
+
+
+async def test_somebody_who_comes_while_other_agents_are_erased_keeps_theirs(tmp_path: Path):
+    path = tmp_path / "a.db"
+    await fill(path, rounds=2)
+    store, deleted = SqliteStore(path), list[str]()
+    await store.open()
+
+    async def commit(work: Any) -> Any:
+        async with store.transaction() as tx:
+            return await work(tx)
+
+    @asynccontextmanager
+    async def asleep(agent_id: str, _principal: str) -> AsyncGenerator[bool]:
+        if agent_id == "desk/bob":  # the first of three
+            first = FIRST_OF_OWN.format("turns")
+            change(path, f'UPDATE turns SET principal = \'{{"id": "bob"}}\' WHERE {first}')
+        yield True
+
+    async def delete(agent_id: str) -> None:
+        deleted.append(agent_id)
+
+    erasure = Erasure(store, commit, asleep=asleep, delete=delete, forget_blobs=lambda _: None)
+    assert await erasure.run(digest_of(ANN))
+    await store.close()
+    assert deleted == []
+    assert len(rows(path, "SELECT id FROM turns WHERE agent = 'desk/own'")) == 1
 
 
 async def test_the_conversation_of_the_others_goes_on(tmp_path: Path):

@@ -20,7 +20,7 @@ from thinkwell.cli.tables import Printer
 from thinkwell.core import json
 from thinkwell.core.clock import SystemClock
 from thinkwell.core.errors import ThinkwellError
-from thinkwell.host.erasure import erase_unserved
+from thinkwell.host.erasure import asked_alone, erase_unserved
 from thinkwell.host.imports import import_agent
 from thinkwell.journal.reading import packed_journal
 from thinkwell.store.base import Transaction
@@ -163,7 +163,10 @@ def _plan(agents: dict[str, bool]) -> str:
 
 def _agents_of(database: ReadOnlySqlite, principal: str) -> dict[str, bool]:
     rows = database.fetch_all("agents_of_principal", {"principal": principal})
-    return {row["agent"]: bool(row["alone"]) for row in rows}
+    asked = [(row["agent"], asked_alone(row["agent"], principal)) for row in rows]
+    return {
+        agent: bool(database.fetch_all("agent_of_one", alone)[0]["alone"]) for agent, alone in asked
+    }
 
 
 def _nothing(principal: str) -> str:

@@ -5,8 +5,9 @@ knows the person by a digest: what remains of it afterwards names nobody. Every 
 left by itself, and a person's turns go last in each piece, because everything else is found by
 them.
 
-An agent that nobody else has asked anything is deleted whole. In one that others use too, their
-turns go with the messages, calls and journals; it sleeps meanwhile, and whoever asks for it waits.
+An agent in which every turn and every job is theirs is deleted whole. In one that others use too,
+their turns go with the messages, calls and journals; it sleeps meanwhile, and whoever asks for it
+waits.
 `store/tables.py` says what happens to each table.
 """
 
@@ -21,6 +22,7 @@ from typing import Any
 from thinkwell.core import json
 from thinkwell.core.ids import new_id
 from thinkwell.host.deletions import delete_unserved
+from thinkwell.journal.approvals import EXPIRE_JOB
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.jobs import Job, begin_job, finish_job, insert_job
 from thinkwell.journal.trimming import Commit, erase_live_rows
@@ -53,10 +55,21 @@ async def find_by_digest(store: Store, digest: str) -> str | None:
     return None
 
 
-async def agents_of(store: Store, principal_id: str) -> list[tuple[str, bool]]:
-    """The agents with rows of a person, each with whether it is theirs alone."""
+async def agents_of(store: Store, principal_id: str) -> list[str]:
+    """The agents with rows of a person."""
     rows = await store.fetch_in_background("agents_of_principal", {"principal": principal_id})
-    return [(row["agent"], bool(row["alone"])) for row in rows]
+    return [row["agent"] for row in rows]
+
+
+async def is_alone(store: Store, agent_id: str, principal_id: str) -> bool:
+    """Whether nobody else has asked an agent anything, nor has work there."""
+    rows = await store.fetch_in_background("agent_of_one", asked_alone(agent_id, principal_id))
+    return bool(rows[0]["alone"])
+
+
+def asked_alone(agent_id: str, principal_id: str) -> dict[str, str]:
+    """What the query `agent_of_one` takes."""
+    return {"agent": agent_id, "principal": principal_id, "expire": EXPIRE_JOB}
 
 
 Asleep = Callable[[str, str], AbstractAsyncContextManager[bool]]
@@ -88,8 +101,8 @@ class Erasure:
         whole = True
         principal = await find_by_digest(self._store, digest)
         if principal is not None:
-            for agent_id, alone in await agents_of(self._store, principal):
-                whole = await self._erase_in(agent_id, principal, alone=alone) and whole
+            for agent_id in await agents_of(self._store, principal):
+                whole = await self._erase_in(agent_id, principal) and whole
                 crash_here("e2")
         if whole:
             crash_here("e3")
@@ -97,8 +110,9 @@ class Erasure:
             crash_here("e4")
         return whole
 
-    async def _erase_in(self, agent_id: str, principal: str, *, alone: bool) -> bool:
-        if alone:
+    async def _erase_in(self, agent_id: str, principal: str) -> bool:
+        # Asked only now: while other agents were erased, somebody may have come to this one.
+        if await is_alone(self._store, agent_id, principal):
             await self._delete(agent_id)
             return True
         async with self._asleep(agent_id, principal) as free:

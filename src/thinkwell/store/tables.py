@@ -33,7 +33,7 @@ ERASURE: Final[Mapping[str, str]] = {
     "approvals": "What was asked on their behalf goes.",
     "approval_rules": "Rules for them go; rules they made for others no longer name them.",
     "jobs": "Jobs that work for them go.",
-    "agents": "An agent that nobody else has talked to goes whole, with its state.",
+    "agents": "An agent in which every turn and job is theirs goes whole, with its state.",
     "sessions": "They go with the agent. Its active branch moves if it ended in a deleted message.",
     "storage": "Goes with the agent. In one that others use, only your code knows whose it is.",
     "conversations": "Goes with the agent.",

@@ -12,12 +12,8 @@ UNION SELECT json_extract(made_by, '$.id') FROM approval_rules WHERE made_by IS 
 UNION SELECT value FROM approvers, json_each(approvers.ids);
 
 -- name: agents_of_principal
--- The agents with rows of a person, and whether nobody else has asked them anything.
-SELECT found.agent,
-       EXISTS (SELECT 1 FROM turns t WHERE t.agent = found.agent
-               AND json_extract(t.principal, '$.id') = :principal)
-       AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.agent = found.agent
-                       AND json_extract(t.principal, '$.id') <> :principal) AS alone
+-- The agents with rows of a person.
+SELECT found.agent
 FROM (SELECT agent FROM turns WHERE json_extract(principal, '$.id') = :principal
       UNION SELECT agent FROM jobs WHERE json_extract(principal, '$.id') = :principal
       UNION SELECT agent FROM decisions WHERE json_extract(principal, '$.id') = :principal
@@ -26,6 +22,19 @@ FROM (SELECT agent FROM turns WHERE json_extract(principal, '$.id') = :principal
             WHERE principal = :principal OR json_extract(made_by, '$.id') = :principal
       UNION SELECT agent FROM approvers, json_each(approvers.ids) WHERE value = :principal) found
 ORDER BY found.agent;
+
+-- name: agent_of_one
+-- Whether an agent is a person's alone: they have asked it something, and neither a turn nor a job
+-- is somebody else's. One without a principal may be anybody's, except for a task that the class
+-- declares or the end of a question: these are nobody's.
+SELECT EXISTS (SELECT 1 FROM turns WHERE agent = :agent
+               AND json_extract(principal, '$.id') = :principal)
+       AND NOT EXISTS (SELECT 1 FROM turns WHERE agent = :agent
+                       AND (principal IS NULL OR json_extract(principal, '$.id') <> :principal))
+       AND NOT EXISTS (SELECT 1 FROM jobs WHERE agent = :agent
+                       AND (json_extract(principal, '$.id') <> :principal
+                            OR (principal IS NULL AND kind IS NOT 'task' AND name <> :expire)))
+       AS alone;
 
 -- name: turns_of_principal
 -- A piece of a person's turns in one agent.
