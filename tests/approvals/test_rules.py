@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.approvals.support import ANN, BOB, BOSS, Careful, Newer, delete, desk, rows
+from tests.approvals.support import ANN, BOB, BOSS, HOUR, Careful, Newer, delete, desk, rows
 from thinkwell import Principal, tool
 from thinkwell.core.errors import ApprovalError
 from thinkwell.testing import call
@@ -224,3 +224,80 @@ class TestHostileClients:
             assert each.ran == ["5"]
             (asked,) = await each.agent.approvals.pending()
             assert "may not approve this one" in (asked.note or "")
+
+    async def test_a_role_that_was_lost_since_allows_nothing(self):
+        """The claims stored with a rule are as old as it is, so `authorize` does not get them."""
+        roles = {"ann": {"clerk"}}
+
+        class Trusting(Careful, name="careful"):
+            def authorize(self, action: Any, principal: Principal | None, subject: Any) -> bool:
+                if action != "approve" or principal is None:
+                    return super().authorize(action, principal, subject)
+                return "clerk" in principal.claims.get("roles", ())
+
+        class LooksUp(Careful, name="careful"):
+            def authorize(self, action: Any, principal: Principal | None, subject: Any) -> bool:
+                if action != "approve" or principal is None:
+                    return super().authorize(action, principal, subject)
+                return "clerk" in roles[principal.id]
+
+        clerk = Principal(id="ann", claims={"roles": ["clerk"]})
+        async with desk(Trusting, [delete()]) as each:
+            tab = await each.connect(clerk)
+            await tab.call("addApprovalRule", "delete", TMP)
+            await tab.ask()
+            assert each.ran == []
+            (asked,) = await each.agent.approvals.pending()
+            assert "may not approve this one" in (asked.note or "")
+        async with desk(LooksUp, [delete()], "gone", [delete()]) as each:
+            tab = await each.connect(clerk)
+            await tab.call("addApprovalRule", "delete", TMP)
+            await tab.ask(request="q1")
+            assert each.ran == ["tmp/a"]
+            roles["ann"].clear()
+            await tab.ask(request="q2")
+            assert each.ran == ["tmp/a"]
+
+    async def test_a_rule_ends_with_the_sign_in_of_its_maker_until_it_is_made_again(self):
+        steps = ([delete()], "gone", [delete()], "never mind", [delete()], "gone")
+        async with desk(Careful, *steps) as each:
+            until = each.hours.now() + HOUR
+            tab = await each.connect(Principal(id="ann", expires_at=until))
+            first = await tab.call("addApprovalRule", "delete", TMP)
+            await tab.ask(request="q1")
+            assert each.ran == ["tmp/a"]
+            each.hours.move(HOUR)
+            later = await each.connect(Principal(id="ann", expires_at=until + HOUR), "later")
+            await later.ask(request="q2")
+            assert each.ran == ["tmp/a"]
+            await later.decide(approved=False, call_id="call-2")
+            await each.idle()
+            again = await later.call("addApprovalRule", "delete", TMP)
+            assert again["id"] == first["id"]
+            await later.ask(request="q3")
+            assert each.ran == ["tmp/a", "tmp/a"]
+
+    async def test_a_rule_of_somebody_who_may_no_longer_make_it_does_not_swallow_a_good_one(self):
+        bosses = {"boss"}
+
+        def is_boss(principal: Principal | None, _: Any) -> bool:
+            return principal is not None and principal.id in bosses
+
+        class Firm(Careful, name="careful"):
+            @tool(needs_approval=True, approvers=is_boss)
+            async def spend(self, amount: int) -> str:
+                """Spend money."""
+                self.ran.append(f"spent {amount}")
+                return "spent"
+
+        spend = call("spend", {"amount": 5})
+        async with desk(Firm, [spend], "spent", [spend], "spent") as each:
+            ann, boss = await each.connect(ANN, "ann"), await each.connect(BOSS, "boss")
+            await ann.ask(request="q1")
+            dead = await boss.call("allowAlways", "call-1")
+            await each.idle()
+            bosses.clear()
+            good = await each.agent.approvals.allow("spend", {"amount": 5}, principal="ann")
+            assert good.id != dead["id"]
+            await ann.ask(request="q2")
+            assert each.ran == ["spent 5", "spent 5"]

@@ -211,11 +211,19 @@ def _expiry_key(asked: Approval) -> str:
 
 
 async def add_rule(tx: Transaction, agent_id: str, rule: ApprovalRule) -> ApprovalRule:
-    """Store a rule; one that says the same is given back instead, so that a double click is one."""
+    """Store a rule; one that says the same is given back instead, so that a double click is one.
+
+    It has to be from the same maker: what somebody else said holds only as long as they may say it.
+    A maker who has signed in again since renews the rule.
+    """
+    made_by = None if rule.made_by is None else json.dumps(rule.made_by)
     for known in await rules_of_tool(tx, agent_id, rule.tool_name):
-        same = (known.principal, known.schema_hash) == (rule.principal, rule.schema_hash)
-        if same and json.canonical(known.arguments) == json.canonical(rule.arguments):
+        if not _says_the_same(known, rule):
+            continue
+        if known.made_by == rule.made_by:
             return known
+        await tx.execute("renew_rule", {"agent": agent_id, "id": known.id, "made_by": made_by})
+        return msgspec.structs.replace(known, made_by=rule.made_by)
     await tx.execute(
         "add_rule",
         {
@@ -225,12 +233,22 @@ async def add_rule(tx: Transaction, agent_id: str, rule: ApprovalRule) -> Approv
             "principal": rule.principal,
             "arguments": json.dumps(rule.arguments),
             "schema_hash": rule.schema_hash,
-            "made_by": None if rule.made_by is None else json.dumps(rule.made_by),
+            "made_by": made_by,
             "by_client": int(rule.by_client),
             "made_at": rule.made_at,
         },
     )
     return rule
+
+
+def _says_the_same(one: ApprovalRule, other: ApprovalRule) -> bool:
+    return _key(one) == _key(other)
+
+
+def _key(rule: ApprovalRule) -> tuple[Any, ...]:
+    maker = None if rule.made_by is None else rule.made_by.id
+    arguments = json.canonical(rule.arguments)
+    return rule.principal, rule.schema_hash, rule.by_client, maker, arguments
 
 
 async def rules_of_tool(reader: Reader, agent_id: str, tool_name: str) -> list[ApprovalRule]:

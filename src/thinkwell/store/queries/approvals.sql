@@ -59,6 +59,10 @@ INSERT INTO approval_rules (agent, id, tool_name, principal, arguments, schema_h
 VALUES (:agent, :id, :tool_name, :principal, :arguments, :schema_hash, :made_by, :by_client,
         :made_at);
 
+-- name: renew_rule
+-- Its maker says the same again, having signed in anew.
+UPDATE approval_rules SET made_by = :made_by WHERE agent = :agent AND id = :id;
+
 -- name: rules_of_tool
 -- The rules about one tool that hold.
 SELECT * FROM approval_rules

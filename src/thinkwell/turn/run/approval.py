@@ -16,6 +16,7 @@ from thinkwell.core.authority import Subject
 from thinkwell.core.errors import AbortTurn, FailTurn, ToolError
 from thinkwell.core.events import ApprovalAsked, ChatDecision
 from thinkwell.core.ids import new_id
+from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_hook
 from thinkwell.journal.approvals import (
     Approval,
@@ -120,10 +121,16 @@ async def _may_still_decide(
 ) -> bool:
     """Whether whoever made a rule could allow this very call now: it is their standing answer.
 
-    What the app's own code allowed is not asked about.
+    What the app's own code allowed is not asked about. Only the maker's id is handed on: the claims
+    are as old as the rule, and whoever lost a role since must not keep its power by a rule.
     """
     if not rule.by_client:
         return True
+    maker = rule.made_by
+    if maker is not None:
+        if maker.expires_at is not None and turn.parts.clock.now() >= maker.expires_at:
+            return False
+        maker = Principal(id=maker.id)
     subject = Subject(
         asker=turn.record.principal,
         request_id=turn.record.request_id,
@@ -135,10 +142,10 @@ async def _may_still_decide(
     )
     try:
         if tool.approvers is not None:
-            named = await is_named(tool.approvers, rule.made_by, subject)
+            named = await is_named(tool.approvers, maker, subject)
             subject = msgspec.structs.replace(subject, named=named)
         authorize = turn.parts.agent_ref.authorize
-        return bool(await call_hook("authorize", authorize, "approve", rule.made_by, subject))
+        return bool(await call_hook("authorize", authorize, "approve", maker, subject))
     except (Exception, AbortTurn, FailTurn):
         log.exception("nobody could say whether a rule holds", extra={"tool": tool.name})
         return False
