@@ -15,6 +15,9 @@ from thinkwell import Think
 from thinkwell.agent.agent import Agent
 from thinkwell.core.errors import JobError, ScheduleError
 from thinkwell.core.limits import Limits
+from thinkwell.core.principal import Principal
+from thinkwell.core.serving import ServedFor
+from thinkwell.core.serving import serving as served
 from thinkwell.hooks.jobs import JobContext
 from thinkwell.schedules import RetryOptions
 from thinkwell.testing import ScriptedModel
@@ -143,6 +146,60 @@ async def test_what_comes_again_is_stored_once_and_other_calls_when_they_ask_for
         assert (await plan("note", 1, delay=60)).id != (await plan("note", 1, delay=60)).id
         later = await plan("note", 5, delay=60, idempotent=True)
         assert (await plan("note", 5, delay=90, idempotent=True)).id == later.id  # not the time
+
+
+async def test_the_same_schedule_twice_in_one_block_is_one():
+    async with serving(Clerk, hours=hours()) as stage:
+        agent = await stage.agent(Clerk)
+        async with agent.storage.together():
+            first = await agent.schedules.schedule("note", 1, every=60)
+            assert (await agent.schedules.schedule("note", 1, every=60)).id == first.id
+            assert (await agent.schedules.schedule("note", 2, every=60)).id != first.id
+            plain = await agent.schedules.schedule("note", 1, delay=60)
+            once = await agent.schedules.schedule("note", 1, delay=90, idempotent=True)
+            assert once.id == plain.id
+            again = await agent.schedules.schedule("note", 1, delay=60, idempotent=False)
+            assert again.id != plain.id
+        assert len(await agent.schedules.list()) == 4
+
+
+async def test_a_block_whose_schedule_was_made_elsewhere_meanwhile_stores_nothing_and_says_so():
+    async with serving(Clerk, hours=hours()) as stage:
+        agent = await stage.agent(Clerk)
+
+        async def block() -> Any:
+            async with agent.storage.together():
+                made = await agent.schedules.schedule("note", every=60)
+                await agent.storage.set("made", made.id)
+                if not elsewhere:
+                    other = agent.schedules.schedule("note", every=60)
+                    elsewhere.append(await asyncio.create_task(other))
+            return made
+
+        elsewhere: list[Any] = []
+        with pytest.raises(JobError, match="nothing of the block is stored"):
+            await block()
+        assert await agent.storage.get("made") is None
+        assert (await block()).id == elsewhere[0].id == await agent.storage.get("made")
+
+
+async def test_what_two_people_schedule_is_two_schedules():
+    """One for both would run in the name of whoever came first."""
+    ann, bob = Principal(id="ann", claims={"role": "a"}), Principal(id="bob")
+    async with serving(Clerk, hours=hours()) as stage:
+        agent = await stage.agent(Clerk)
+
+        async def plan(who: Principal | None, *, readonly: bool = False) -> str:
+            with served("clerk/x", ServedFor(who, readonly)):
+                return (await agent.schedules.schedule("note", every=60)).id
+
+        made = [await plan(who) for who in (ann, bob, None)]
+        made.append(await plan(bob, readonly=True))
+        assert len(set(made)) == 4
+        ann_again = Principal(id="ann", claims={"role": "b"}, expires_at=5.0)
+        assert [await plan(who) for who in (ann_again, bob, None)] == made[:3]
+        jobs = {job.id: job.principal for job in await agent.jobs.list()}
+        assert [jobs[id] and jobs[id].id for id in made] == ["ann", "bob", None, "bob"]
 
 
 class Starting(Clerk):

@@ -228,7 +228,7 @@ async def jobs_of_kind(reader: Reader, agent_id: str, kind: JobKind) -> list[Job
 
 
 async def same_job(reader: Reader, job: Job) -> Job | None:
-    """A job that has not ended and does the same, at whatever time."""
+    """A job that has not ended and does the same for the same person, at whatever time."""
     row = await reader.fetch_one("same_job", _described(job))
     return None if row is None else Job.from_row(row)
 
@@ -409,6 +409,11 @@ def named(job: Job) -> dict[str, Any]:
     return {"agent": job.agent_id, "id": job.id}
 
 
+def what_it_does(job: Job) -> str:
+    """Equal for two jobs that do the same for the same person, at whatever times."""
+    return json.dumps(_described(job))
+
+
 def _described(job: Job) -> dict[str, Any]:
     return {
         "agent": job.agent_id,
@@ -416,6 +421,9 @@ def _described(job: Job) -> dict[str, Any]:
         "name": job.name,
         "payload": dump(job.payload),
         "recurs": dump(job.recurs),
+        # By their id: whoever signs in again has other claims and is the same person.
+        "person": None if job.principal is None else job.principal.id,
+        "read_only": int(job.read_only),
     }
 
 

@@ -6,7 +6,7 @@ cancelled in between must not leave the one without the other.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from thinkwell.core import json
@@ -28,7 +28,9 @@ from thinkwell.journal.jobs import (
     find_job_by_key,
     insert_job,
     revive_job,
+    same_job,
     stash_job,
+    what_it_does,
     withdraw_job,
 )
 from thinkwell.journal.joined_writes import Together, open_block
@@ -36,8 +38,6 @@ from thinkwell.store.base import Commit, Reader, Transaction
 
 LARGEST = 1_000_000
 """Bytes of a payload or a stash as JSON: it is written while everybody waits."""
-Same = Callable[[Reader], Awaitable[Job | None]]
-"""Finds a job that stands for the one to be enqueued."""
 NewDue = Callable[[str, float], None]
 """Told, after the commit, whose job waits and when it is due. Contract: returns at once."""
 
@@ -85,15 +85,16 @@ class JobDesk:
 
     # What may be asked for
 
-    async def enqueue(self, job: Job, same: Same | None = None) -> Job:
+    async def enqueue(self, job: Job, *, once: bool = False) -> Job:
         """Write a job's row, now or with the block of writes that is open.
 
-        `same` finds a job that is as good: then that one is given back, and nothing is written.
+        With `once`, a job that does the same for the same person and has not ended is given back
+        instead, and nothing is written.
         """
         self.handlers.find(job.name)  # raises `JobError` if it could never run
         if (block := open_block(self.agent_id)) is not None:
-            return await self._enqueue_with(block, job, same)
-        return await run_to_the_end(self._enqueue_now(job, same))
+            return await self._enqueue_with(block, job, once=once)
+        return await run_to_the_end(self._enqueue_now(job, once=once))
 
     async def cancel(self, id: str, reason: str) -> bool:
         """Cancel a job. False if it has ended, is being cancelled already, or does not exist."""
@@ -158,8 +159,8 @@ class JobDesk:
         self.moved_up(next_in_line)
         return gone
 
-    async def _enqueue_now(self, job: Job, same: Same | None) -> Job:
-        written = await self.write(lambda tx: self._insert(tx, job, same))
+    async def _enqueue_now(self, job: Job, *, once: bool) -> Job:
+        written = await self.write(lambda tx: self._insert(tx, job, once=once))
         crash_here("j1")
         self._created(written, job)
         return written
@@ -169,8 +170,8 @@ class JobDesk:
             tell_created(self.bus, written)
         self.announce(written)
 
-    async def _enqueue_with(self, block: Together, job: Job, same: Same | None) -> Job:
-        """The row is written when the block ends. One with the same key is found already, be it
+    async def _enqueue_with(self, block: Together, job: Job, *, once: bool) -> Job:
+        """The row is written when the block ends. One that stands for it is found already, be it
         stored or enqueued in the same block.
         """
         if job.key is not None:
@@ -180,21 +181,31 @@ class JobDesk:
             if known is not None:
                 return _same_name(known, job)
             block.promised[name] = job
-        if same is not None and (known := await same(self.reader)) is not None:
-            return known
-        block.add(lambda tx: self._insert_promised(tx, job), lambda: self._created(job, job))
+        if job.kind is not None:  # only what was planned can be asked for `once`
+            name = f"same:{what_it_does(job)}"
+            if once:
+                known = block.promised.get(name) or await same_job(self.reader, job)
+                if known is not None:
+                    return known
+            block.promised.setdefault(name, job)
+        block.add(
+            lambda tx: self._insert_promised(tx, job, once=once), lambda: self._created(job, job)
+        )
         return job
 
-    async def _insert_promised(self, tx: Transaction, job: Job) -> None:
+    async def _insert_promised(self, tx: Transaction, job: Job, *, once: bool) -> None:
         """The block was given this very job: another one in its place would make that a lie."""
-        if (await self._insert(tx, job)).id != job.id:
+        if (await self._insert(tx, job, once=once)).id != job.id:
+            taken = f"The key {job.key!r} was given to another job"
+            if job.key is None:
+                taken = f"The same schedule for {job.name!r} was made elsewhere"
             raise JobError(
-                f"The key {job.key!r} was given to another job while the block was open, so "
-                "nothing of the block is stored. Run it again: it then finds that job."
+                f"{taken} while the block was open, so nothing of the block is stored. Run it "
+                "again: it then finds that job."
             )
 
-    async def _insert(self, tx: Transaction, job: Job, same: Same | None = None) -> Job:
-        if same is not None and (known := await same(tx)) is not None:
+    async def _insert(self, tx: Transaction, job: Job, *, once: bool) -> Job:
+        if once and (known := await same_job(tx, job)) is not None:
             return known
         known = _same_name(await insert_job(tx, job), job)
         crash_here("j0")

@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Final
 
 from thinkwell.core import json
 from thinkwell.core.errors import JobError, ScheduleError
 from thinkwell.core.ids import new_id
 from thinkwell.core.schedule_events import ScheduleDuplicated, SchedulesUnreconciled
-from thinkwell.features.jobs.desk import JobDesk, Same, checked_json
+from thinkwell.features.jobs.desk import JobDesk, checked_json
 from thinkwell.features.jobs.telling import TASK_JOB
 from thinkwell.features.schedules.declared import Retrying
 from thinkwell.features.schedules.planning import When, read_when
@@ -41,9 +40,7 @@ from thinkwell.journal.jobs import (
     find_job,
     jobs_of_agent,
     jobs_of_kind,
-    same_job,
 )
-from thinkwell.store.base import Reader
 
 log = logging.getLogger("thinkwell.schedules")
 
@@ -96,9 +93,9 @@ class Schedules(Feature):
 
         `cron` has five fields and is read in `tz` (UTC if none is given); `every` counts from the
         end of a run to the next. `callback` is the method or its name. What comes again is stored
-        once: the same call again gives the schedule that is there. `idempotent=True` does that for
-        `at` and `delay` too, whatever the time. Raises `ScheduleError` or `JobError`, and stores
-        nothing then.
+        once: the same call again, for the same person, gives the schedule that is there.
+        `idempotent=True` does that for `at` and `delay` too, whatever the time. Raises
+        `ScheduleError` or `JobError`, and stores nothing then.
         """
         now = self._desk.clock.now()
         when = read_when(now, at=at, delay=delay, cron=cron, every=every, tz=tz)
@@ -107,8 +104,7 @@ class Schedules(Feature):
         if once and idempotent is None:
             warn_in_start(job.name, self._desk.agent_id)
         dedupe = (not once) if idempotent is None else idempotent
-        same: Same | None = partial(_same_as, job) if dedupe else None
-        written = await self._desk.enqueue(job, same)
+        written = await self._desk.enqueue(job, once=dedupe)
         if once and not dedupe:
             await self._warn_of_many(written)
         return Schedule.of(written)
@@ -281,10 +277,6 @@ class Schedules(Feature):
             self._desk.bus.emit(
                 ScheduleDuplicated, agent=job.agent_id, callback=job.name, count=count
             )
-
-
-async def _same_as(job: Job, reader: Reader) -> Job | None:
-    return await same_job(reader, job)
 
 
 def _payload(name: str, payload: Any) -> Any:

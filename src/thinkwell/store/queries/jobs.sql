@@ -133,10 +133,11 @@ WHERE agent = :agent AND id = :id AND status = 'running' AND recurs IS NOT NULL;
 SELECT * FROM jobs WHERE agent = :agent AND kind = :kind AND finished_at IS NULL ORDER BY seq;
 
 -- name: same_job
--- A job of one agent that has not ended and is the same but for its time.
+-- A job of one agent that has not ended and does the same for the same person, at whatever time.
 SELECT * FROM jobs
 WHERE agent = :agent AND kind = :kind AND finished_at IS NULL AND name = :name
   AND payload IS :payload AND recurs IS :recurs
+  AND json_extract(principal, '$.id') IS :person AND read_only = :read_only
 ORDER BY seq LIMIT 1;
 
 -- name: count_same_jobs
