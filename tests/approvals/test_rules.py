@@ -301,3 +301,20 @@ class TestHostileClients:
             assert good.id != dead["id"]
             await ann.ask(request="q2")
             assert each.ran == ["spent 5", "spent 5"]
+
+    async def test_claims_of_other_people_do_not_reach_clients(self):
+        ann = Principal(id="ann", claims={"email": "ann@secret.example"})
+        boss = Principal(id="boss", claims={"salary": 4711}, expires_at=9e9)
+        async with desk(Careful, [PAY], "paid") as each:
+            hers, his = await each.connect(ann, "ann"), await each.connect(boss, "boss")
+            await hers.ask()
+            (asked,) = await his.call("getApprovals")
+            assert asked["asker"]["id"] == "ann"
+            assert "secret" not in str(asked)
+            made = await his.call("allowAlways", "call-1")
+            (rule,) = await hers.call("getApprovalRules")
+            assert (rule["id"], rule["madeBy"]["id"]) == (made["id"], "boss")
+            assert "4711" not in str(rule)
+            assert "9000000000" not in str(rule)
+            (kept,) = await each.agent.approvals.rules()
+            assert kept.made_by == boss

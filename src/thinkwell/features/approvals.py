@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from thinkwell.core.errors import ApprovalError
+from thinkwell.core.principal import Principal
 from thinkwell.hooks.feature import Client, Feature
 from thinkwell.hooks.jobs import JobContext, JobHandler, RunAgain
 from thinkwell.hooks.rpc import rpc
@@ -98,7 +99,10 @@ class Approvals(Feature):
     @rpc(read_only=True)
     async def client_pending(self) -> Sequence[Approval]:
         """What waits, for a client."""
-        return await self.pending()
+        return [
+            msgspec.structs.replace(asked, asker=_shown(asked.asker))
+            for asked in await self.pending()
+        ]
 
     @rpc(read_only=True)
     async def client_rules(self) -> Sequence[ListedRule]:
@@ -110,7 +114,11 @@ class Approvals(Feature):
             made = rule.made_by is not None and rule.made_by.id == own
             return made or rule.principal == own
 
-        return [rule for rule in await self.rules() if is_theirs(rule)]
+        return [
+            msgspec.structs.replace(rule, made_by=_shown(rule.made_by))
+            for rule in await self.rules()
+            if is_theirs(rule)
+        ]
 
     @rpc
     async def client_allow_always(
@@ -140,3 +148,8 @@ class Approvals(Feature):
     async def _expire(self, payload: Any, _: JobContext) -> RunAgain | None:
         left = await self.kit.approvals.expire(payload["approval"])
         return None if left is None else RunAgain(left)
+
+
+def _shown(principal: Principal | None) -> Principal | None:
+    """What clients learn of somebody: the id. Claims are between the app and that person."""
+    return None if principal is None else Principal(id=principal.id)
