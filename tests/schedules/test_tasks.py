@@ -179,6 +179,29 @@ async def test_only_the_prompt_changed_keeps_the_time_and_another_zone_does_not(
         assert [known.id for known in await agent.jobs.list()] == [job.id]  # the same row
 
 
+class Patient(Keeper, name="keeper"):
+    @scheduled("every day at 09:00 in UTC", retry={"max_attempts": 5}, metadata={"team": "a"})
+    async def sweep(self, ctx: ScheduledTaskContext) -> None:
+        self.runs.append(ctx)
+
+
+async def test_a_deploy_that_changes_only_the_attempts_keeps_the_run_that_is_due(tmp_path: Path):
+    store, clock = tmp_path / "t.db", hours()
+    async with serving(Keeper, store=store, hours=clock) as stage:
+        agent = await stage.agent(Keeper)
+        agent.broken = True
+        clock.move(21 * 3600)
+        await stage.until("job:retried")  # one attempt of today's run has failed
+    clock.move(3600)
+    async with serving(Patient, store=store, hours=clock) as stage:
+        await stage.until("job:finished")
+        agent = await stage.agent(Patient)
+        assert [(run.scheduled_for_date, run.attempt) for run in agent.runs] == [(NINE, 2)]
+        (job,) = await agent.jobs.list()
+        assert job.max_attempts == 5
+        assert await agent.schedules.reconcile() == []
+
+
 async def test_a_task_that_is_declared_no_more_goes_and_everything_else_stays(tmp_path: Path):
     store, clock = tmp_path / "t.db", hours()
 
@@ -455,4 +478,4 @@ def test_a_timetable_means_the_same_however_it_is_written():
         declared("EVERY  day at 09:00 in utc"),
         parse_timetable(every.day.at(9, 0, "UTC")),
     )
-    assert written.schedule_hash == Declared(written.task, typed).schedule_hash
+    assert written.recurs == Declared(written.task, typed).recurs

@@ -258,7 +258,14 @@ async def rearm_job(tx: Transaction, job: Job) -> bool:
 
 async def describe_job(tx: Transaction, job: Job) -> bool:
     """What a job that comes again says of itself has changed, and its times have not."""
-    return await tx.execute("describe_job", {**named(job), "recurs": dump(job.recurs)}) == 1
+    written = {
+        **named(job),
+        "recurs": dump(job.recurs),
+        "max_attempts": job.max_attempts,
+        "base_delay": job.base_delay,
+        "max_delay": job.max_delay,
+    }
+    return await tx.execute("describe_job", written) == 1
 
 
 async def due_agents(

@@ -127,17 +127,13 @@ class Declared(NamedTuple):
     """With its time zone."""
 
     @property
-    def schedule_hash(self) -> str:
-        """Changes when other times or other attempts are wanted."""
-        return _hash([str(self.timetable), msgspec.structs.asdict(self.task.retry)])
-
-    @property
-    def task_hash(self) -> str:
+    def hash(self) -> str:
         """Changes when anything does that can be compared."""
         task = self.task
         what = task.prompt if isinstance(task.prompt, str) else None
         kind = "handler" if task.prompt is None else "prompt"
-        return _hash([self.schedule_hash, kind, what, task.metadata])
+        retry = msgspec.structs.asdict(task.retry)
+        return _hash([str(self.timetable), retry, kind, what, task.metadata])
 
     def context(self, task_id: str, agent_id: str, run: TaskRun) -> ScheduledTaskContext:
         """What a run of it is told."""
@@ -160,8 +156,7 @@ class Declared(NamedTuple):
     @property
     def recurs(self) -> dict[str, Any]:
         """What its job's row says of it."""
-        hashes = {"hash": self.schedule_hash, "task_hash": self.task_hash}
-        return {"schedule": str(self.timetable), **hashes}
+        return {"schedule": str(self.timetable), "hash": self.hash}
 
 
 def check_task_id(task_id: Any) -> None:

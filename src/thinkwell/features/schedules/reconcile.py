@@ -18,7 +18,7 @@ class Arm(NamedTuple):
 
 
 class Describe(NamedTuple):
-    """Something else has changed: the next time stays."""
+    """Something else has changed: a run that is due, and the attempts it has had, stay."""
 
     task_id: str
     job: Job
@@ -41,8 +41,8 @@ def plan_reconcile(
     for name, task in declared.items():
         job = stored.get(name)
         known = None if job is None else job.recurs
-        if job is None or known is None or known.get("hash") != task.schedule_hash:
+        if job is None or known is None or known.get("schedule") != str(task.timetable):
             steps.append(Arm(name, next_occurrence(task.timetable, now)))
-        elif known.get("task_hash") != task.task_hash:
+        elif known.get("hash") != task.hash:
             steps.append(Describe(name, job))
     return steps

@@ -126,7 +126,8 @@ class DeclaredTasks:
                     await withdraw_job(tx, job, "not declared any more", now=now)
                 return task_of(job), replace(job, status="cancelled"), False
             case Describe(name, job):
-                described = replace(job, recurs=declared[name].recurs)
+                task = declared[name]
+                described = replace(job, recurs=task.recurs, **_attempts(task))
                 await describe_job(tx, described)
                 return name, described, False
             case Arm(name, at):
@@ -144,7 +145,6 @@ class DeclaredTasks:
         return job
 
     def _task_job(self, name: str, task: Declared, at: float, now: float) -> Job:
-        retry = task.task.retry
         return Job(
             agent_id=self._desk.agent_id,
             id=new_id(),
@@ -155,10 +155,8 @@ class DeclaredTasks:
             due_at=at,
             scheduled_for=at,
             recurs=task.recurs,
-            max_attempts=retry.max_attempts,
-            base_delay=retry.base_delay,
-            max_delay=retry.max_delay,
             created_at=now,
+            **_attempts(task),
         )
 
     def _check_prompts(self, declared: Mapping[str, Declared]) -> None:
@@ -209,3 +207,13 @@ class DeclaredTasks:
 
 def _key_of(task: str) -> str:
     return f"{TASK_JOB}:{task}"
+
+
+def _attempts(task: Declared) -> dict[str, Any]:
+    """How often a run of it is tried, as its row says it."""
+    retry = task.task.retry
+    return {
+        "max_attempts": retry.max_attempts,
+        "base_delay": retry.base_delay,
+        "max_delay": retry.max_delay,
+    }

@@ -121,7 +121,9 @@ WHERE agent = :agent AND id = :id;
 
 -- name: describe_job
 -- What a job that comes again says of itself has changed, and its times have not.
-UPDATE jobs SET recurs = :recurs WHERE agent = :agent AND id = :id;
+UPDATE jobs SET recurs = :recurs, max_attempts = :max_attempts, base_delay = :base_delay,
+                max_delay = :max_delay
+WHERE agent = :agent AND id = :id;
 
 -- name: end_series
 -- A job that runs comes no more after this run.
