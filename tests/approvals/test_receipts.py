@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,25 @@ class TestExpiry:
             each.hours.jump(-HOUR / 2)
             assert await each.agent.approvals.kit.approvals.expire(asked.id) == 1.5 * HOUR
             assert (await each.part())["state"] == "approval-requested"
+
+    async def test_any_number_of_older_questions_on_left_branches_hide_none(self, tmp_path: Path):
+        file = tmp_path / "x.db"
+        async with desk(Careful, store=file):
+            pass
+        with sqlite3.connect(file) as link:
+            link.executemany(
+                "INSERT INTO approvals (agent, message_id, tool_call_id, approval_id, tool_name,"
+                " input, input_hash, schema_hash, asked_at)"
+                " VALUES ('careful/x', ?, 'c', ?, 'delete', '{}', '', '', 1.0)",
+                [(f"left-{number}", f"old-{number}") for number in range(1_001)],
+            )
+        async with desk(Careful, [HURRIED], "too late then", store=file) as each:
+            await waits_on(each)
+            (asked,) = await each.agent.approvals.pending()
+            assert asked.tool_name == "hurried"
+            each.hours.move(HOUR)
+            await each.stage.until("chat:turn:finish", 2)
+            assert (await each.part())["state"] == "output-denied"
 
     async def test_the_agent_has_a_default_and_a_tool_may_wait_for_ever(self):
         class Impatient(Careful, name="careful"):

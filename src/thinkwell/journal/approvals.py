@@ -176,10 +176,15 @@ async def approvals_of_message(
     return {row["tool_call_id"]: approval_from(row) for row in rows}
 
 
-async def open_approvals(reader: Reader, agent_id: str) -> list[Approval]:
-    """What nobody has decided, the oldest first."""
-    rows = await reader.fetch_all("open_approvals", {"agent": agent_id, "limit": MOST})
-    return [approval_from(row) for row in rows]
+async def has_open_approvals(reader: Reader, agent_id: str) -> bool:
+    """Whether anything is left that nobody has decided, on whatever branch."""
+    return await reader.fetch_one("any_open_approval", {"agent": agent_id}) is not None
+
+
+async def open_approval(reader: Reader, agent_id: str, approval_id: str) -> Approval | None:
+    """The question with this id, if nobody has decided it."""
+    row = await reader.fetch_one("open_approval", {"agent": agent_id, "id": approval_id})
+    return None if row is None else approval_from(row)
 
 
 def approval_from(row: Row) -> Approval:

@@ -26,13 +26,16 @@ LEFT JOIN approvers n ON n.agent = a.agent AND n.message_id = a.message_id
                      AND n.tool_call_id = a.tool_call_id
 WHERE a.agent = :agent AND a.message_id = :message_id;
 
--- name: open_approvals
--- What nobody has decided yet, the oldest first.
+-- name: any_open_approval
+-- Whether something is left that nobody has decided.
+SELECT 1 AS found FROM approvals WHERE agent = :agent AND outcome IS NULL LIMIT 1;
+
+-- name: open_approval
+-- The question with this id, if nobody has decided it.
 SELECT a.*, n.ids AS approvers FROM approvals a
 LEFT JOIN approvers n ON n.agent = a.agent AND n.message_id = a.message_id
                      AND n.tool_call_id = a.tool_call_id
-WHERE a.agent = :agent AND a.outcome IS NULL
-ORDER BY a.asked_at, a.approval_id LIMIT :limit;
+WHERE a.agent = :agent AND a.approval_id = :id AND a.outcome IS NULL;
 
 -- name: close_approval
 -- A question is decided.

@@ -25,9 +25,11 @@ from thinkwell.journal.approvals import (
     Approval,
     ApprovalRule,
     add_rule,
+    approvals_of_message,
     close_approval,
     find_rule,
-    open_approvals,
+    has_open_approvals,
+    open_approval,
     revoke_rule,
     rules_of_agent,
 )
@@ -82,7 +84,7 @@ class TurnApprovals:
     async def expire(self, id: str) -> float | None:
         """Deny a question whose time is over. Seconds until then, if it is not; else None."""
         parts = self._turns.parts
-        asked = await self._open(id)
+        asked = await open_approval(parts.store, parts.owner.agent_id, id)
         if asked is None:
             return None
         left = (asked.expires_at or 0.0) - parts.clock.now()
@@ -100,16 +102,14 @@ class TurnApprovals:
             parts.owner, lambda tx: close_approval(tx, agent_id, asked, "expired", now=now)
         )
 
-    async def _open(self, id: str) -> Approval | None:
-        parts = self._turns.parts
-        found = await open_approvals(parts.store, parts.owner.agent_id)
-        return next((asked for asked in found if asked.id == id), None)
-
     async def _waiting(self) -> list[Approval]:
-        """What is open and stands on the path: on a branch that was left, nobody is asked."""
+        """What is open and stands on the path: on a branch that was left, nobody is asked.
+
+        The path says which messages to look at: questions on other branches may be any number.
+        """
         parts, running = self._turns.parts, self._turns.running
-        found = await open_approvals(parts.store, parts.owner.agent_id)
-        if not found:
+        agent_id = parts.owner.agent_id
+        if not await has_open_approvals(parts.store, agent_id):
             return []
         messages = await recent_messages(parts.store, parts)
         if running is not None and running.reply.known:
@@ -120,7 +120,12 @@ class TurnApprovals:
             for part in tool_parts(message)
             if part.get("state") == TAKES_APPROVAL and not is_settled(part)
         }
-        return [asked for asked in found if (asked.message_id, asked.tool_call_id) in shown]
+        found: list[Approval] = []
+        for message_id in {message_id for message_id, _ in shown}:
+            asked = await approvals_of_message(parts.store, agent_id, message_id)
+            found += (a for a in asked.values() if (message_id, a.tool_call_id) in shown)
+        waiting = [asked for asked in found if asked.outcome is None]
+        return sorted(waiting, key=lambda asked: (asked.asked_at, asked.id))
 
     # Rules
 
