@@ -303,14 +303,18 @@ class Host:
     @asynccontextmanager
     async def _asleep(self, agent_id: str, principal_id: str) -> AsyncGenerator[bool]:
         """Nobody runs the agent while the block does; whoever asks for it waits. False if it has
-        work of somebody else.
+        work of somebody else, or is held already: another person is being erased from it.
         """
+        waking = self._awake.get(agent_id)
         activation = await self._if_awake(agent_id)
         if activation is not None:
             await activation.end_work_of(principal_id, self._store)
             if not activation.at_rest:
                 yield False
                 return
+        if agent_id in self._held or self._awake.get(agent_id) is not waking:
+            yield False  # it was put to sleep or woken meanwhile: what we know of it is old
+            return
         async with self._hold(agent_id):
             if activation is not None:
                 await activation.restart()
@@ -331,15 +335,15 @@ class Host:
 
     @asynccontextmanager
     async def _hold(self, agent_id: str) -> AsyncGenerator[None]:
-        """Keep an agent from being woken."""
+        """Keep an agent from being woken. Only for one that nobody holds."""
         self._awake.pop(agent_id, None)
         self._last_used.pop(agent_id, None)
         free = self._held[agent_id] = asyncio.get_running_loop().create_future()
         try:
             yield
         finally:
-            del self._held[agent_id]
-            free.set_result(None)
+            self._held.pop(agent_id, None)
+            free.set_result(None)  # whatever happened: who waits for it must not wait for ever
 
     async def import_agent(self, source: Path, agent_id: str | None) -> tuple[str, int]:
         """Take in an agent from an export: its id and how many rows it has."""
