@@ -4,6 +4,7 @@ DESIGN §8.17). `tests/crash/test_operators.py` does the same to real processes.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.turns.support import Client, running, untyped
+from tests.turns.support import Client, loosely, running, untyped
 from thinkwell import App, Think
 from thinkwell.core.errors import HostClosedError
+from thinkwell.host.client import AgentAddress
 from thinkwell.journal.operating import Which
 from thinkwell.messages.message import text_of
 from thinkwell.store.sqlite import SqliteStore
@@ -104,6 +106,25 @@ class TestPausing:
         async with running(Clerk, drain=3600.0) as stage:
             await stage.host.operators.pause("clerk/x", "maintenance")
             await (await stage.connect()).ask("first")
+
+    async def test_the_next_agent_of_a_name_is_not_paused_because_the_deleted_one_was(self):
+        done.clear()
+        async with running(Clerk) as stage:
+            await stage.host.operators.pause("clerk/x", "maintenance")
+            assert await stage.host.delete(AgentAddress("clerk", "x"))
+            agent = loosely((await stage.host.agent(AgentAddress("clerk", "x"))).agent)
+            agent.model = ScriptedModel(["hello"])
+            assert (await agent.run("hi")).text == "hello"
+            await agent.jobs.enqueue("work", "later")
+            while not done:
+                await asyncio.sleep(0)
+            assert not await stage.host.operators.resume("clerk/x")
+
+    async def test_a_resume_also_ends_a_pause_that_only_the_process_knows_of(self):
+        async with running(Clerk, "one") as stage:
+            loosely(stage.host)._shared.paused["clerk/x"] = "left over"
+            assert await stage.host.operators.resume("clerk/x")
+            assert loosely(stage.host)._shared.paused == {}
 
     async def test_what_is_not_there_or_not_paused_is_said(self):
         async with running(Clerk) as stage:

@@ -365,8 +365,9 @@ class Host:
         return address.id, count
 
     def _forget(self, agent_id: str) -> None:
-        """The next agent of that name has a start of its own."""
+        """The next agent of that name has a start of its own, and nobody has paused it."""
         self._starts.forget(agent_id)
+        self._shared.paused.pop(agent_id, None)
 
     def _stub(self, cls: type | str, name: str) -> AgentStub:
         """Another agent of this host, for a feature."""

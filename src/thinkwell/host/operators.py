@@ -56,9 +56,11 @@ class Operators:
     async def resume(self, agent_id: str) -> bool:
         """Let it go on. False if it was not paused."""
         shared = self._shared
-        if not await shared.commits.run(None, lambda tx: resume_agent(tx, agent_id)):
+        stored = await shared.commits.run(None, lambda tx: resume_agent(tx, agent_id))
+        # Whatever the row says: what we believe must not outlive it.
+        known = shared.paused.pop(agent_id, None) is not None
+        if not (stored or known):
             return False
-        shared.paused.pop(agent_id, None)
         for activation in self._of(agent_id):
             activation.resume()
         shared.bus.emit(AgentResumed, agent=agent_id)
