@@ -1,4 +1,4 @@
-"""`trace`: what stands around a turn, a step or a tool call, for whoever records spans.
+"""`trace`: what stands around a turn, a model call or a tool call, for whoever records spans.
 
 Unlike the other moments it has a duration: a hook gives a context manager, which is entered before
 and left after. Nobody is asked in a turn whose `TurnConfig.telemetry` says nothing, so such a turn
@@ -26,7 +26,7 @@ class TraceContext(msgspec.Struct, kw_only=True):
     telemetry: Mapping[str, Any]
     """What `TurnConfig.telemetry` says."""
     facts: Mapping[str, Any]
-    """What is known at the beginning, by the name of the attribute."""
+    """What is known at the beginning, by name: `agent_id`, `request_id`, `model`, `tool_name`, …"""
     input: Any
     """The prompt, or the arguments of the call."""
     end_facts: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])

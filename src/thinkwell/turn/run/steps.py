@@ -71,9 +71,11 @@ async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
     while isinstance(following, Continue):
         turn.signal.throw_if_aborted()
         step = await prepare_step(turn, prompt, conversation, last=following.last)
-        with step_span(turn, step) if turn.settings.telemetry else UNTRACED:
+        with step_span(turn, step) if turn.settings.telemetry else UNTRACED as told:
             reply = await get_reply(turn, step)
-            following = await finish_step(turn, step, reply)
+            if told is not None:
+                told(reply.finish)
+        following = await finish_step(turn, step, reply)
         _add_step(turn, conversation, turn.steps[-1])
         following = await _read_output(turn, step, reply, following)
         if isinstance(following, Continue):
