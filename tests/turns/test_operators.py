@@ -8,7 +8,7 @@ import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,6 +16,7 @@ from tests.turns.support import Client, loosely, running, untyped
 from thinkwell import App, Think
 from thinkwell.core.errors import HostClosedError
 from thinkwell.host.client import AgentAddress
+from thinkwell.host.host import Host
 from thinkwell.journal.operating import Which
 from thinkwell.messages.message import text_of
 from thinkwell.store.sqlite import SqliteStore
@@ -28,6 +29,18 @@ GOES_ON = {"type": "thinkwell_agent_paused", "paused": False}
 class Clerk(Think):
     async def work(self, what: str) -> None:
         done.append(what)
+
+
+class Slow(Think):
+    """Its start takes as long as the test says."""
+
+    begun: ClassVar[asyncio.Event]
+    gate: ClassVar[asyncio.Event]
+    model: Any = None
+
+    async def on_start(self) -> None:
+        self.begun.set()
+        await self.gate.wait()
 
 
 done: list[str] = []
@@ -106,6 +119,44 @@ class TestPausing:
         async with running(Clerk, drain=3600.0) as stage:
             await stage.host.operators.pause("clerk/x", "maintenance")
             await (await stage.connect()).ask("first")
+
+    async def test_an_agent_that_is_paused_during_its_start_takes_up_no_turn(self, tmp_path: Path):
+        path, address = tmp_path / "x.db", AgentAddress("slow", "x")
+        Slow.begun, Slow.gate = asyncio.Event(), asyncio.Event()
+        Slow.gate.set()
+        async with running(Slow, store=SqliteStore(path)) as stage:
+            await stage.host.operators.pause(address.id, "maintenance")
+            await (await stage.connect()).ask("first")
+        Slow.begun, Slow.gate = asyncio.Event(), asyncio.Event()
+        model = Slow.model = ScriptedModel(["one"])
+        host = Host([Slow], SqliteStore(path))
+        await host.start()
+        try:
+            assert await host.operators.resume(address.id)
+            await Slow.begun.wait()
+            assert await host.operators.pause(address.id, "maintenance")
+            Slow.gate.set()
+            agent = loosely((await host.agent(address)).agent)
+            assert agent._turns.line.stands_still()
+            assert ((await agent.get_turn("q1")).status, model.requests) == ("accepted", [])
+            assert await host.operators.resume(address.id)
+            assert (await agent._turns.until_over("q1")).status == "completed"
+        finally:
+            Slow.model = None
+            await host.stop()
+
+    async def test_a_resume_begins_nothing_while_the_process_stops(self):
+        async with running(Clerk, "one") as stage:
+            client = await stage.connect()
+            await stage.host.operators.pause("clerk/x", "maintenance")
+            await client.ask("first")
+            await stage.host.drain(0.0)
+            assert await stage.host.operators.resume("clerk/x")
+            assert untyped(stage)._turns.line.stands_still()
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert stage.model.requests == []
+            assert states(client) == [PAUSED, GOES_ON]
 
     async def test_the_next_agent_of_a_name_is_not_paused_because_the_deleted_one_was(self):
         done.clear()

@@ -39,8 +39,8 @@ async def left_behind(file: Path) -> None:
     await host.start()
     for number in range(MANY):
         activation = await host.agent(AgentAddress("crowd", f"a{number}"))
-        activation.hold()
         agent: Any = activation.agent
+        agent._turns.line.held_by.add("draining")
         await agent.submit("hi", submission_id="r1")
     await host.stop()
 

@@ -114,6 +114,9 @@ class Shared:
         """Whether the host stops, so that nothing may begin."""
         self.paused: dict[str, str] = {}
         """Agents that an operator has paused, and why; the host reads it at its start."""
+        self.turns: WeakValueDictionary[str, Turns] = WeakValueDictionary()
+        """The turns of each agent, from before its start: whoever holds them back reaches also an
+        agent that is just starting."""
         self.new_due_job: NewDue = _nobody
         """Told of every job that waits; the host sets its runner."""
         self.features: Sequence[Feature] = ()
@@ -210,30 +213,10 @@ class Activation:
         """Calls that wait for somebody."""
         return TurnApprovals(self._chatting())
 
-    def abort_turn(self, request_id: str, reason: str) -> None:
-        """Stop a turn of which it is stored already that it must."""
-        if self._turns is not None:
-            self._turns.abort(request_id, reason)
-
-    def pause(self, reason: str) -> None:
-        """Begin no turn until `resume`."""
-        if self._turns is not None:
-            self._turns.pause(reason)
-
-    def resume(self) -> None:
-        """Turns may begin again."""
-        if self._turns is not None:
-            self._turns.resume()
-
     @property
     def agent_id(self) -> str:
         """Class and name."""
         return f"{self.agent.agent_class}/{self.agent.name}"
-
-    def hold(self) -> None:
-        """The host stops: what is accepted from now on begins at its next start."""
-        if self._turns is not None:
-            self._turns.line.paused = True
 
     async def wait_until_still(self) -> None:
         """Until no turn runs, and none will begin by itself."""
@@ -353,6 +336,7 @@ async def wake(
     seats.connect(hooks, desk.handlers, rpc_methods(cls))
     if chat is not None:
         chat.live.unreadable = partial(degradations.note, "transcript-hydration")
+        shared.turns[agent_id] = chat.turns
         _hold_if_asked(chat.turns, shared.paused.get(agent_id), draining=shared.draining)
     await _start(agent, seats, chat, degradations)
     if chat is not None and chat.turns.owed:
@@ -393,8 +377,8 @@ def _hold_if_asked(turns: Turns, paused: str | None, *, draining: bool) -> None:
     """Nothing begins in an agent that an operator has paused, nor while the host stops."""
     if paused is not None:
         turns.pause(paused)
-    else:
-        turns.line.paused = draining
+    if draining:
+        turns.line.held_by.add("draining")
 
 
 async def _recover(turns: Turns, degradations: Degradations) -> None:

@@ -134,7 +134,7 @@ class Host:
             check_served(cls, features_of(cls, features))  # not when the first agent wakes
         self._upkeep = Upkeep(self._shared, retention, self._new_erasure())
         self._starts = Starts(store)
-        self.operators = Operators(self._shared, self._activations, self._go_on)
+        self.operators = Operators(self._shared, self._go_on)
         """What operators do to it."""
         self._drain_timeout, self._idle_timeout = drain_timeout, idle_timeout
         self._sleep, self._lasted = sleep, lasted
@@ -223,8 +223,8 @@ class Host:
         """
         self.draining = self._shared.draining = True
         await self.plan_the_end()  # first: whoever loses patience and kills us has planned it too
-        for activation in self._activations():
-            activation.hold()
+        for turns in list(self._shared.turns.values()):  # also of agents that are just starting
+            turns.line.held_by.add("draining")
         await asyncio.gather(
             self._drain(self._activations(), within),
             self._jobs.drain(within),

@@ -1,14 +1,15 @@
 """What operators do to a running host: pause an agent and resume it, stop turns.
 
-Stored first, then honoured. An agent that sleeps is not woken for it: it finds the row when it
-wakes. So an agent whose start is broken can be paused and its turns stopped all the same.
+Stored first, then honoured, also by an agent that is just starting. One that sleeps is not woken
+for it: it finds the row when it wakes. So an agent whose start is broken can be paused and its
+turns stopped all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from thinkwell.agent.wiring import Activation, Shared
+from thinkwell.agent.wiring import Shared
 from thinkwell.core.events import AgentPaused, AgentResumed
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.operating import (
@@ -26,11 +27,9 @@ class Operators:
     def __init__(
         self,
         shared: Shared,
-        awake: Callable[[], Iterable[Activation]],
         go_on: Callable[[str], None],
     ) -> None:
         self._shared = shared
-        self._awake = awake
         self._go_on = go_on
 
     async def start(self) -> None:
@@ -48,8 +47,8 @@ class Operators:
             return False
         crash_here("c18")
         shared.paused[agent_id] = reason
-        for activation in self._of(agent_id):
-            activation.pause(reason)
+        if (turns := shared.turns.get(agent_id)) is not None:
+            turns.pause(reason)
         shared.bus.emit(AgentPaused, agent=agent_id, reason=reason)
         return True
 
@@ -61,8 +60,8 @@ class Operators:
         known = shared.paused.pop(agent_id, None) is not None
         if not (stored or known):
             return False
-        for activation in self._of(agent_id):
-            activation.resume()
+        if (turns := shared.turns.get(agent_id)) is not None:
+            turns.resume()
         shared.bus.emit(AgentResumed, agent=agent_id)
         self._go_on(agent_id)
         return True
@@ -72,9 +71,6 @@ class Operators:
         stopped = await self._shared.commits.run(None, lambda tx: stop_turns(tx, which, reason))
         crash_here("c16")
         for agent_id, request_id in stopped:
-            for activation in self._of(agent_id):
-                activation.abort_turn(request_id, reason)
+            if (turns := self._shared.turns.get(agent_id)) is not None:
+                turns.abort(request_id, reason)
         return len(stopped)
-
-    def _of(self, agent_id: str) -> list[Activation]:
-        return [each for each in self._awake() if each.agent_id == agent_id]

@@ -353,12 +353,12 @@ class Turns:
 
     def pause(self, reason: str) -> None:
         """An operator wants no turn to begin: clients are told."""
-        self.line.paused = True
+        self.line.held_by.add("paused")
         self.parts.audience.paused(reason)
 
     def resume(self) -> None:
-        """Turns may begin again."""
-        self.line.paused = False
+        """The operator lets turns begin again; whatever else holds them still does."""
+        self.line.held_by.discard("paused")
         self.parts.audience.paused(None)
         self.line.wake()
 

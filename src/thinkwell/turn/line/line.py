@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from contextvars import Context
+from typing import Literal, TypeAlias
 
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.turn.handle import TurnHandle
@@ -23,6 +24,10 @@ log = logging.getLogger("thinkwell.turn")
 
 Runner = Callable[[TurnHandle], Awaitable[None]]
 """Contract: does not raise; the slot is held while it runs."""
+
+
+Hold: TypeAlias = Literal["paused", "draining", "erasing"]
+"""An operator has paused the agent; its process stops; a person is being erased from it."""
 
 
 class TurnLine:
@@ -50,8 +55,8 @@ class TurnLine:
         self.generation = generation
         self.suspects = Suspects()
         """Which turns must not run beside one another."""
-        self.paused = False
-        """Whether an operator wants no turn to begin."""
+        self.held_by: set[Hold] = set()
+        """Why no turn may begin. Each reason ends by itself, and leaves the others."""
         self.active: TurnHandle | None = None
         """The turn that holds the slot."""
         self._entering = 0
@@ -69,7 +74,7 @@ class TurnLine:
 
     def is_free(self) -> bool:
         """Whether whoever is entering has the slot next: nobody runs, waits or enters beside it."""
-        alone = self._entering <= 1 and not self.suspects.keys and not self.paused
+        alone = self._entering <= 1 and not self.suspects.keys and not self.held_by
         return alone and self.active is None and not self._waiting
 
     def put(self, handle: TurnHandle) -> None:
@@ -113,7 +118,7 @@ class TurnLine:
 
     async def wait_until_still(self) -> None:
         """Until no turn runs, and none will begin by itself."""
-        while self.active is not None or (self._waiting and not self.paused):
+        while self.active is not None or (self._waiting and not self.held_by):
             self._left.clear()
             await self._left.wait()
 
@@ -122,14 +127,14 @@ class TurnLine:
         await self._idle.wait()
 
     def stands_still(self) -> bool:
-        """Whether nothing runs, and nothing will before an operator says so."""
-        return self.paused and self.active is None
+        """Whether nothing runs, and nothing will begin by itself."""
+        return bool(self.held_by) and self.active is None
 
     async def _must_wait(self, handle: TurnHandle) -> bool:
         """Let a debounced turn wait for its time, a suspect for the one that runs, one that was
         found at a start for its place, or any of them for a change in the line.
         """
-        if self.paused and self._wanted(handle):
+        if self.held_by and self._wanted(handle):
             self._moved.clear()
             await self._moved.wait()
             return True
