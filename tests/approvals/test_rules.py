@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import pytest
 
 from tests.approvals.support import ANN, BOB, BOSS, HOUR, Careful, Newer, delete, desk, rows
-from thinkwell import Principal, tool
+from thinkwell import Principal, Think, tool
 from thinkwell.core.errors import ApprovalError
 from thinkwell.testing import call
+from thinkwell.turn.ask.answers import approval_answer
+from thinkwell.turn.ask.chat_request import Asker
+from thinkwell.turn.ask.client_answers import answer_as_client
 
 TMP = {"path": {"prefix": "tmp/"}}
 PAY = call("pay", {"amount": 5})
@@ -318,3 +322,48 @@ class TestHostileClients:
             assert "9000000000" not in str(rule)
             (kept,) = await each.agent.approvals.rules()
             assert kept.made_by == boss
+
+
+class TestWhoMayAnswer:
+    async def test_always_allow_goes_by_whom_the_tool_named_when_it_asked(self, tmp_path: Path):
+        """A deploy names somebody else: neither of the two ways to say yes may differ about it."""
+
+        file = tmp_path / "x.db"
+        async with desk(Careful, [PAY], store=file) as each:
+            await (await each.connect(ANN)).ask()
+
+        class Deployed(Think, name="careful"):
+            ran: ClassVar[list[str]] = Careful.ran
+
+            @tool(needs_approval=True, approvers={"bob"})
+            async def pay(self, amount: int) -> str:
+                """Pay somebody."""
+                self.ran.append(f"paid {amount}")
+                return f"paid {amount}"
+
+        async with desk(Deployed, "paid", store=file) as each:
+            bob, boss = await each.connect(BOB, "bob"), await each.connect(BOSS, "boss")
+            with pytest.raises(RuntimeError, match="Not allowed"):
+                await bob.call("allowAlways", "call-1")
+            assert await each.agent.approvals.rules() == []
+            assert await boss.call("allowAlways", "call-1")
+            await each.idle()
+            assert each.ran == ["paid 5"]
+
+    async def test_an_answer_that_names_its_message_means_no_newer_call_of_that_id(self):
+        """Providers use ids again: a yes to the older call must not run the newer one."""
+        again = call("delete", {"path": "etc/passwd"}, id="same")
+        steps = ([call("delete", {"path": "tmp/a"}, id="same")], [again], "gone")
+        async with desk(Careful, *steps) as each:
+            tab = await each.connect(ANN)
+            await tab.ask(request="q1")
+            (older,) = await each.agent.approvals.pending()
+            await tab.ask(request="q2")
+            (newer,) = await each.agent.approvals.pending()
+            assert older.message_id != newer.message_id
+            answer = approval_answer("same", approved=True)
+            meant = msgspec.structs.replace(answer, message_id=older.message_id)
+            asker = Asker(trigger="ws-chat", principal=ANN)
+            assert not await answer_as_client(each.agent._turns, meant, asker)
+            assert [asked.id for asked in await each.agent.approvals.pending()] == [newer.id]
+            assert each.ran == []

@@ -214,8 +214,8 @@ async def _apply(
         if answer.outcome == "client" and _runs_here(part, growing, answer.meets):
             return Answered()
         return await _apply_to_running(tx, parts, growing, answer)
-    stored = await _find(tx, parts, answer.tool_call_id)
-    if stored is None or not _is_meant(answer, stored.id):
+    stored = await _find(tx, parts, answer.tool_call_id, answer.message_id)
+    if stored is None:
         log.info("an answer for an unknown call", extra={"action": "answer"})
         return Answered()
     found = find_call([stored.message], answer.tool_call_id)
@@ -486,9 +486,14 @@ async def _client_tool_names(parts: Parts) -> set[str]:
     return names | {str(tool.get("name")) for tool in declared}
 
 
-async def find_stored_call(reader: Reader, parts: Parts, tool_call_id: str) -> StoredCall | None:
-    """The newest stored call with that id on the path, if it is not too far back."""
-    found = await _find(reader, parts, tool_call_id)
+async def find_stored_call(
+    reader: Reader, parts: Parts, tool_call_id: str, message_id: str | None = None
+) -> StoredCall | None:
+    """The newest stored call with that id on the path, if it is not too far back.
+
+    With `message_id`, the one in that message.
+    """
+    found = await _find(reader, parts, tool_call_id, message_id)
     return None if found is None else find_call([found.message], tool_call_id)
 
 
@@ -498,9 +503,12 @@ async def recent_messages(reader: Reader, parts: Parts) -> list[UIMessage]:
     return [stored.message for stored in recent.messages]
 
 
-async def _find(reader: Reader, parts: Parts, tool_call_id: str) -> StoredMessage | None:
+async def _find(
+    reader: Reader, parts: Parts, tool_call_id: str, message_id: str | None
+) -> StoredMessage | None:
     recent = await parts.session.get_recent_history(SEARCHED_BYTES, 1, reader=reader)
-    found = find_call([stored.message for stored in recent.messages], tool_call_id)
+    meant = [stored for stored in recent.messages if message_id in (None, stored.id)]
+    found = find_call([stored.message for stored in meant], tool_call_id)
     if found is None:
         return None
-    return next(s for s in recent.messages if s.message is found.message)
+    return next(stored for stored in meant if stored.message is found.message)

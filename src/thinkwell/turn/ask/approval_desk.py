@@ -7,7 +7,6 @@ that client. It is asked again, with the arguments of the call, each time the ru
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -46,8 +45,6 @@ from thinkwell.turn.ask.authority import demand
 from thinkwell.turn.ask.chat_request import Asker
 from thinkwell.turn.ask.client_answers import answer_as_client
 from thinkwell.turn.turns import Turns
-
-log = logging.getLogger("thinkwell.agent")
 
 
 class TurnApprovals:
@@ -154,7 +151,7 @@ class TurnApprovals:
         pattern = read_pattern(arguments)
         tool = await self._asking_tool(tool_name)
         if by is not None:
-            await self._demand(by, tool, _about_rule(tool_name, principal, by))
+            await self._demand(by, _about_rule(tool_name, principal, by))
         return await self._add(tool, pattern, principal, by)
 
     async def allow_always(
@@ -172,7 +169,7 @@ class TurnApprovals:
         tool = await self._asking_tool(asked.tool_name)
         principal = None if asked.asker is None else asked.asker.id
         if by is not None:
-            await self._demand(by, tool, _about_call(asked, by))
+            await self._demand(by, _about_call(asked, by))
         rule = await self._add(tool, pattern, principal, by)
         answer = approval_answer(asked.tool_call_id, approved=True)
         meant = msgspec.structs.replace(answer, message_id=asked.message_id)
@@ -190,8 +187,7 @@ class TurnApprovals:
         if rule is None or rule.revoked_at is not None:
             return False
         if by is not None:
-            tool = await find_tool_now(parts, rule.tool_name)
-            await self._demand(by, tool, _about_rule(rule.tool_name, rule.principal, by))
+            await self._demand(by, _about_rule(rule.tool_name, rule.principal, by))
         return await run_to_the_end(self._revoke(rule, by))
 
     async def _revoke(self, rule: ApprovalRule, by: Client | None) -> bool:
@@ -260,16 +256,12 @@ class TurnApprovals:
             )
         return tool
 
-    async def _demand(self, by: Client, tool: Tool | None, subject: Subject) -> None:
+    async def _demand(self, by: Client, subject: Subject) -> None:
         """Whether a client could have answered such calls itself. Raises `NotAllowed`."""
-        if tool is not None and tool.approvers is not None:
-            named = False
-            try:
-                named = await is_named(tool.approvers, by.principal, subject)
-            except Exception:
-                log.exception("approvers failed, so nobody is named", extra={"tool": tool.name})
-            subject = msgspec.structs.replace(subject, named=named)
-        await demand(self._turns.parts.agent_ref, "approve", by.principal, subject)
+        parts = self._turns.parts
+        named = await is_named(parts, by.principal, subject)
+        subject = msgspec.structs.replace(subject, named=named)
+        await demand(parts.agent_ref, "approve", by.principal, subject)
 
 
 def _about_rule(tool_name: str, principal: str | None, by: Client) -> Subject:

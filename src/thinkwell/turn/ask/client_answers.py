@@ -7,26 +7,22 @@ again).
 
 from __future__ import annotations
 
-import logging
 from typing import Literal
 
 import msgspec
 
 from thinkwell.core.authority import Subject
 from thinkwell.core.principal import Principal
-from thinkwell.journal.decisions import named_approvers
 from thinkwell.journal.turns import TurnRecord, answering_turn
 from thinkwell.messages.forged import is_forged
 from thinkwell.messages.message import Part, UIMessage, is_settled, tool_name
 from thinkwell.messages.waiting import approved_calls
-from thinkwell.turn.approvers import find_tool_now, is_named
+from thinkwell.turn.approvers import is_named
 from thinkwell.turn.ask.answers import Answer, find_stored_call, runs_here
 from thinkwell.turn.ask.authority import NotAllowed, demand
 from thinkwell.turn.ask.chat_request import Asker
 from thinkwell.turn.ask.forgery import report
 from thinkwell.turn.turns import Turns
-
-log = logging.getLogger("thinkwell.agent")
 
 
 class Meant(msgspec.Struct, frozen=True):
@@ -48,8 +44,11 @@ class AnswerRefused(NotAllowed):
 async def answer_as_client(
     turns: Turns, answer: Answer, asker: Asker, *, origin: str | None = None
 ) -> bool:
-    """Apply a client's answer. False if nothing waited for it; raises `AnswerRefused`."""
-    meant = await _find(turns, answer.tool_call_id)
+    """Apply a client's answer. False if nothing waited for it; raises `AnswerRefused`.
+
+    One that names its message, as our own code does, means the call in that one.
+    """
+    meant = await _find(turns, answer.tool_call_id, answer.message_id)
     if meant is None:
         return False
     _report_forged(turns, answer, meant, asker.principal)
@@ -84,7 +83,7 @@ async def _demand(
         input=meant.part.get("input"),
     )
     try:
-        named = await _names(turns, asker.principal, subject)
+        named = await is_named(turns.parts, asker.principal, subject)
         subject = msgspec.structs.replace(subject, named=named)
         await demand(turns.parts.agent_ref, action, asker.principal, subject)
     except NotAllowed as refused:
@@ -103,35 +102,14 @@ def _report_forged(turns: Turns, answer: Answer, meant: Meant, principal: Princi
         report(turns, claim, principal, **ids)
 
 
-async def _find(turns: Turns, tool_call_id: str) -> Meant | None:
+async def _find(turns: Turns, tool_call_id: str, message_id: str | None) -> Meant | None:
     running, parts = turns.running, turns.parts
     if running is not None and not running.reply.stored:
         part = running.reply.fold.tool_call(tool_call_id)
-        if part is not None:
+        if part is not None and message_id in (None, running.message_id):
             return Meant(running.reply.fold.snapshot(), part, running.record)
-    found = await find_stored_call(parts.store, parts, tool_call_id)
+    found = await find_stored_call(parts.store, parts, tool_call_id, message_id)
     if found is None:
         return None
     turn = await answering_turn(parts.store, parts.owner.agent_id, found.message["id"])
     return Meant(found.message, found.part, turn)
-
-
-async def _names(turns: Turns, principal: Principal | None, subject: Subject) -> bool | None:
-    """Whether the tool names whoever asks; None if it leaves that to the agent.
-
-    What it named when the call began to wait counts, whatever tools there are by now.
-    """
-    parts, place = turns.parts, {"message_id": subject.message_id or ""}
-    kept = await named_approvers(
-        parts.store, parts.owner.agent_id, **place, tool_call_id=subject.tool_call_id or ""
-    )
-    if kept is not None and kept.ids is not None:
-        return principal is not None and principal.id in kept.ids
-    tool = await find_tool_now(parts, subject.tool_name or "")
-    if tool is None or tool.approvers is None:
-        return None if kept is None else False  # its function is gone: nobody is named
-    try:
-        return await is_named(tool.approvers, principal, subject)
-    except Exception:
-        log.exception("approvers failed, so nobody is named", extra={"tool": tool.name})
-        return False

@@ -141,9 +141,8 @@ async def _may_still_decide(
         method="rule",
     )
     try:
-        if tool.approvers is not None:
-            named = await is_named(tool.approvers, maker, subject)
-            subject = msgspec.structs.replace(subject, named=named)
+        named = await is_named(turn.parts, maker, subject, tool=tool)
+        subject = msgspec.structs.replace(subject, named=named)
         authorize = turn.parts.agent_ref.authorize
         return bool(await call_hook("authorize", authorize, "approve", maker, subject))
     except (Exception, AbortTurn, FailTurn):
