@@ -35,7 +35,7 @@ class JsonLines(logging.Formatter):
 
 
 def log_as_json(stream: Any = None) -> None:
-    """Have everything that is logged written as JSON lines, warnings and errors at least."""
+    """Have everything that is logged at `INFO` and above written as JSON lines."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
     logging.basicConfig(handlers=[handler], level=logging.INFO, force=True)

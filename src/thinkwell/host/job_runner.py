@@ -10,7 +10,7 @@ Hooks that a turn owes since a crash are delivered here too: the turn's row says
 still be tried, so a turn needs no job row.
 
 A job is leased by the life of the process that runs it. Whatever a dead process has left running is
-taken up at the next start (`journal/jobs.py`): there is no other recovery.
+taken up at the next start (`journal/job_ends.py`): there is no other recovery.
 """
 
 from __future__ import annotations

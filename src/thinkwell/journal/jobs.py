@@ -30,7 +30,9 @@ MAX_ATTEMPTS = 5
 BASE_DELAY, MAX_DELAY = 1.0, 300.0
 """Seconds of the back-off: what the first one grows from, what none is longer than."""
 DEAD_LETTERS = 23 * 24 * 3600.0
-"""Seconds by which failed jobs of a queue outlive other jobs: they are kept for thirty days."""
+"""Seconds by which failed jobs of a queue outlive other jobs. With the default `Retention` they
+are kept for thirty days.
+"""
 MOST_DOUBLINGS = 60
 """Beyond it a back-off is at its longest anyhow, and the number would grow out of a float."""
 BEHIND = "Others of its queue are in front of it."

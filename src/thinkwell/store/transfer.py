@@ -126,7 +126,12 @@ def _read_head(line: str | bytes) -> tuple[str, int]:
             f"The export has the format {head.get('format')!r}, and this Thinkwell reads {FORMAT}."
         )
     schema, about = head.get("schema"), head.get("about")
-    if not isinstance(schema, int) or isinstance(schema, bool) or not 1 <= schema <= newest:
+    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+        raise StoreError(
+            f"The first line of the export names the schema version {schema!r}, which never was: "
+            "the file is damaged. Nothing was changed. Export the agent again."
+        )
+    if schema > newest:
         raise StoreError(
             f"The export has schema version {schema!r}, but this Thinkwell knows versions up to "
             f"{newest} only. Nothing was changed. Install a newer Thinkwell."

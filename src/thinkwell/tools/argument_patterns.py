@@ -38,7 +38,12 @@ def read_pattern(given: Any) -> dict[str, dict[str, Any]]:
 
 
 def exactly(arguments: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The pattern that only this very call fits."""
+    """The pattern that only this very call fits. Raises `ApprovalError` if there is none."""
+    if REST in arguments:  # in a pattern that name speaks of all other arguments
+        raise ApprovalError(
+            f"No rule can allow a call with an argument named {REST!r}: in a rule, that stands for "
+            "all other arguments. Approve such calls one by one."
+        )
     return {name: {"equals": value} for name, value in arguments.items()}
 
 

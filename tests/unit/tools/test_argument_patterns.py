@@ -56,6 +56,12 @@ def test_exactly_fits_only_the_same_call():
     assert not fits(pattern, {"p": "a"})
 
 
+def test_no_rule_is_made_of_a_call_whose_argument_would_stand_for_all_others():
+    """As a rule it would allow every call whose arguments all have that value."""
+    with pytest.raises(ApprovalError, match="one by one"):
+        exactly({"*": 1})
+
+
 @pytest.mark.parametrize(
     "given",
     [

@@ -84,7 +84,7 @@ class Jobs:
     async def list(
         self, status: JobStatus | None = None, name: str | None = None, limit: int = 100
     ) -> Sequence[Job]:
-        """The jobs of this agent, the newest first. Ended ones are kept for a week."""
+        """The jobs of this agent, the newest first. `Retention` says how long ended ones stay."""
         check_status(status)
         desk = self._desk
         return await jobs_of_agent(

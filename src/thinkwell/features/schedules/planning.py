@@ -1,4 +1,4 @@
-"""What a user says about a schedule, read and checked: a job's row comes out. Pure but for ids."""
+"""What a user says about the time of a schedule, read and checked: a `When` comes out. Pure."""
 
 from __future__ import annotations
 

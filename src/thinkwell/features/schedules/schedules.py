@@ -176,7 +176,11 @@ class Schedules(Feature):
         return await self._withdraw(lambda job: name is None or job.name == name)
 
     async def dead_letters(self, limit: int = 100) -> Sequence[QueueItem]:
-        """Items of the queue that were given up, the newest first. They are kept for 30 days."""
+        """Items of the queue that were given up, the newest first.
+
+        They are kept for 23 days longer than other ended jobs: thirty days, if `Retention(jobs=)`
+        was not changed.
+        """
         desk = self._desk
         failed = await jobs_of_agent(
             desk.reader, desk.agent_id, status="failed", name=None, limit=10 * limit
