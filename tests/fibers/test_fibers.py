@@ -194,6 +194,17 @@ class TestStarting:
             with pytest.raises(FiberError, match="There are: pending"):
                 await agent.list_fibers("done")
 
+    async def test_the_newest_is_first_whatever_ids_they_were_given(self):
+        async with serving(Worker) as stage:
+            agent = await stage.agent(Worker)
+            for count, fiber_id in enumerate("bca", start=1):
+                await agent.start_fiber("x", value, fiber_id=fiber_id)
+                await stage.until("job:finished", count)
+                stage.hours.move(1)
+            assert [each.fiber_id for each in await agent.list_fibers()] == ["a", "c", "b"]
+            assert await agent.delete_fibers(limit=1) == 1
+            assert [each.fiber_id for each in await agent.list_fibers()] == ["a", "c"]
+
 
 class TestAfterARestart:
     async def test_cases_41_42_each_is_told_of_once_with_what_it_stashed(self, tmp_path: Path):

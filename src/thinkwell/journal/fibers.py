@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias, cast
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.journal.jobs import Job
-from thinkwell.store.base import Transaction
+from thinkwell.journal.jobs import Job, readable_job
+from thinkwell.store.base import Reader, Transaction
 
 FIBER_JOB = "fibers.run"
 FiberStatus: TypeAlias = Literal[
@@ -103,6 +103,24 @@ def _status(job: Job, end: dict[str, Any]) -> tuple[FiberStatus, str | None]:
 
 def _mapping(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+async def newest_fibers(reader: Reader, agent_id: str, limit: int) -> list[Fiber]:
+    """Those that were started or run last, the newest first. An id may be the caller's own and
+    sorts by nothing, so the order is that of the rows.
+    """
+    return await _fibers(reader, "newest_fibers", agent_id, limit)
+
+
+async def first_ended_fibers(reader: Reader, agent_id: str, limit: int) -> list[Fiber]:
+    """Those that ended first, in the order they did."""
+    return await _fibers(reader, "first_ended_fibers", agent_id, limit)
+
+
+async def _fibers(reader: Reader, query: str, agent_id: str, limit: int) -> list[Fiber]:
+    asked = {"agent": agent_id, "name": FIBER_JOB, "limit": limit}
+    rows = await reader.fetch_all(query, asked)
+    return [read_fiber(job) for row in rows if (job := readable_job(row)) is not None]
 
 
 async def resolve_stash(tx: Transaction, job: Job, stash: dict[str, Any]) -> bool:

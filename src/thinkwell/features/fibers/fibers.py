@@ -49,10 +49,12 @@ from thinkwell.journal.fibers import (
     FiberStatus,
     delete_fiber_job,
     fiber_stash,
+    first_ended_fibers,
+    newest_fibers,
     read_fiber,
     resolve_stash,
 )
-from thinkwell.journal.jobs import Job, find_job, find_job_by_key, jobs_of_agent
+from thinkwell.journal.jobs import Job, find_job, find_job_by_key
 
 log = logging.getLogger("thinkwell.fibers")
 
@@ -386,11 +388,14 @@ class Fibers(Feature):
         name: str | None = None,
         limit: int = 50,
     ) -> list[Fiber]:
-        """The fibers that were started, the newest first, at most a hundred."""
+        """The fibers that were started, the newest first, at most a hundred.
+
+        Looks at the newest thousand.
+        """
         wanted = read_statuses(status)
         found = [
             fiber
-            for fiber in await self._all()
+            for fiber in await newest_fibers(self._desk.reader, self._desk.agent_id, _READ)
             if fiber.managed and fiber.status in wanted and name in (None, fiber.name)
         ]
         return found[: min(max(limit, 1), MOST_LISTED)]
@@ -433,15 +438,17 @@ class Fibers(Feature):
         settled_before: float | None = None,
         limit: int = 100,
     ) -> int:
-        """Forget fibers that have ended, the oldest first, at most 500; how many."""
+        """Forget fibers that have ended, first those that ended first, at most 500; how many.
+
+        Looks at the thousand that ended first.
+        """
         wanted = [each for each in read_statuses(status) if each in ENDS]
         ended = [
             fiber
-            for fiber in await self._all()
+            for fiber in await first_ended_fibers(self._desk.reader, self._desk.agent_id, _READ)
             if fiber.managed and fiber.status in wanted and fiber.settled_at is not None
             if settled_before is None or fiber.settled_at < settled_before
         ]
-        ended.sort(key=lambda fiber: fiber.settled_at or 0.0)
         count = 0
         for fiber in ended[: min(max(limit, 1), MOST_DELETED)]:
             job = await find_job(self._desk.reader, self._desk.agent_id, fiber.fiber_id)
@@ -454,11 +461,6 @@ class Fibers(Feature):
         for live in [*self._live.values()]:
             live.over.set()
             _fail(live, HostClosedError(STOPPED))
-
-    async def _all(self) -> list[Fiber]:
-        reader, agent_id = self._desk.reader, self._desk.agent_id
-        jobs = await jobs_of_agent(reader, agent_id, status=None, name=FIBER_JOB, limit=_READ)
-        return [read_fiber(job) for job in jobs]
 
     async def _until_settled(self, fiber_id: str) -> None:
         live = self._live.get(fiber_id)
