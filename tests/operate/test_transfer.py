@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click import ClickException
 
 from tests.operate.test_erasing import in_thread, rows
+from tests.turns.support import loosely
 from thinkwell import App, Think, tool
+from thinkwell.cli.transfer import bring_in
 from thinkwell.errors import StoreError
+from thinkwell.host import imports
 from thinkwell.store.migrate import load_migrations
 from thinkwell.store.transfer import stage
 from thinkwell.testing import ScriptedModel, call, pause
@@ -115,6 +120,75 @@ async def test_beside_a_server_it_is_taken_in_and_its_work_begins(tmp_path: Path
             await in_thread(there, "agents", "import", str(file))
         with pytest.raises(AssertionError, match="No agent class is named 'shop'"):
             await in_thread(there, "agents", "import", str(file), "--as", "shop/ann")
+
+
+RULE = (
+    "INSERT INTO approval_rules (agent, id, tool_name, arguments, schema_hash, by_client, made_at) "
+    "VALUES ('clerk/ann', 'r1', 'pay', '{}', '', 0, 0)"
+)
+
+
+@pytest.mark.parametrize("served", [True, False])
+async def test_an_agent_with_rules_is_copied_within_its_database(tmp_path: Path, *, served: bool):
+    path = tmp_path / "here.db"
+    await fill(path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(RULE)
+        database.commit()
+    file = await exported(path, tmp_path)
+    async with app_on(path) if served else nullcontext():
+        await in_thread(path, "agents", "import", str(file), "--as", "clerk/bob")
+    assert rows(path, "SELECT agent, id FROM approval_rules ORDER BY seq") == [
+        ("clerk/ann", "r1"),
+        ("clerk/bob", "r1"),
+    ]
+
+
+@pytest.fixture
+def broken_import(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The next import in this process fails at its third piece."""
+    rows_written: Any = loosely(imports)._Rows
+    write, pieces = rows_written.write, list[int]()
+
+    async def fail_late(self: Any, tx: Any, piece: Any) -> None:
+        pieces.append(len(piece))
+        if len(pieces) == 3:
+            raise StoreError("no more")
+        await write(self, tx, piece)
+
+    monkeypatch.setattr(imports, "PIECE", 3)
+    monkeypatch.setattr(rows_written, "write", fail_late)
+    return monkeypatch
+
+
+async def test_an_import_that_fails_half_way_leaves_the_name_free(
+    tmp_path: Path, broken_import: pytest.MonkeyPatch
+):
+    here, there = tmp_path / "here.db", tmp_path / "there.db"
+    await fill(here)
+    file = await exported(here, tmp_path)
+    async with app_on(there, "Hello.") as app:
+        with pytest.raises(AssertionError, match="no more"):
+            await in_thread(there, "agents", "import", str(file))
+        assert rows(there, "SELECT id FROM agents") == []
+        await app.agent("clerk", "ann").run("hello")  # a new one, which can write
+        with pytest.raises(AssertionError, match="There is an agent clerk/ann already"):
+            await in_thread(there, "agents", "import", str(file))
+        assert len(await app.agent("clerk", "ann").get_messages()) == 2  # a refusal takes nothing
+
+
+async def test_an_import_at_rest_that_fails_half_way_leaves_nothing(
+    tmp_path: Path, broken_import: pytest.MonkeyPatch
+):
+    here, there = tmp_path / "here.db", tmp_path / "there.db"
+    await fill(here)
+    file = await exported(here, tmp_path)
+    with pytest.raises(ClickException, match="no more"):
+        await asyncio.to_thread(bring_in, str(there), file, None, as_json=True)
+    assert rows(there, "SELECT id FROM agents UNION SELECT id FROM turns") == []
+    broken_import.undo()
+    await in_thread(there, "agents", "import", str(file))
+    assert rows(there, "SELECT id FROM agents") == [("clerk/ann",)]
 
 
 def head(**changes: Any) -> str:

@@ -54,9 +54,9 @@ def list_rules(store: str, *, as_json: bool, **filters: Any) -> None:
         printer.note("There are no rules.")
 
 
-def revoke_rule(store: str, rule: str) -> None:
+def revoke_rule(store: str, rule: str, agent: str | None) -> None:
     """`thinkwell approvals revoke`."""
-    row = _one(store, "rules_with_id", {"id": rule}, "rule")
+    row = _one(store, "rules_with_id", {"id": rule, "agent": agent}, "rule")
     asked = {"do": "revoke_rule", "agent": row["agent"], "rule": rule}
     if not ask(find_database(store), asked)["revoked"]:
         raise click.ClickException(f"The rule {rule} was revoked before.")
@@ -84,6 +84,10 @@ def _one(store: str, query: str, params: dict[str, Any], what: str) -> dict[str,
         )
     if len(rows) > 1:
         agents = ", ".join(sorted({row["agent"] for row in rows}))
+        if what == "rule":
+            raise click.ClickException(
+                f"Several agents have a rule {params['id']} ({agents}). Add --agent."
+            )
         raise click.ClickException(
             f"Several questions are about {params['id']} ({agents}). Give the id of the question, "
             "or add --agent."

@@ -325,12 +325,13 @@ def list_rules(store: str, *, as_json: bool, **filters: Any) -> None:
 
 @approvals.command("revoke")
 @click.argument("rule", metavar="ID")
+@click.option("--agent", help="Whose rule, if a copy of an agent has it too (class/name).")
 @_store_option
-def revoke(store: str, rule: str) -> None:
+def revoke(store: str, rule: str, agent: str | None) -> None:
     """Ask again about the calls that a rule allows."""
     from thinkwell.cli import approvals
 
-    approvals.revoke_rule(store, rule)
+    approvals.revoke_rule(store, rule, agent)
 
 
 @main.group()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from thinkwell.cli.tables import Printer
 from thinkwell.core import json
 from thinkwell.core.clock import SystemClock
 from thinkwell.core.errors import ThinkwellError
+from thinkwell.host.deletions import delete_unserved
 from thinkwell.host.erasure import asked_alone, erase_unserved
 from thinkwell.host.imports import import_agent
 from thinkwell.journal.reading import packed_journal
@@ -88,7 +90,9 @@ async def _import_here(store: SqliteStore, source: Path, agent: str | None) -> t
     staged = stage_file(source)
     try:
         name = agent or staged.about
-        return name, await import_agent(commit, staged, name, now=SystemClock().now())
+        now = SystemClock().now()
+        remove = partial(delete_unserved, store, now=now)
+        return name, await import_agent(commit, staged, name, now=now, remove=remove)
     finally:
         staged.close()
 

@@ -62,6 +62,12 @@ class Deletions:
             task = self._begin(agent_id, marked=True)
         await asyncio.shield(task)
 
+    async def remove_marked(self, agent_id: str) -> None:
+        """The same for an agent that counts as deleted already. If it fails, whoever asks for the
+        agent next tries again.
+        """
+        await asyncio.shield(self._begin(agent_id, marked=True))
+
     def _begin(self, agent_id: str, *, marked: bool) -> asyncio.Task[None]:
         work = self._remove(agent_id, marked=marked)
         task = self._tasks.spawn(work, name=f"remove:{agent_id}")

@@ -356,7 +356,8 @@ class Host:
             async with self._hold(address.id):
                 commit = partial(self._shared.commits.insist, None)
                 now = self._shared.clock.now()
-                count = await import_agent(commit, staged, address.id, now=now)
+                remove = self._deletions.remove_marked
+                count = await import_agent(commit, staged, address.id, now=now, remove=remove)
         finally:
             staged.close()
         if await has_work(self._store, address.id):

@@ -1,15 +1,16 @@
 """An agent that comes from another database.
 
 Until its last row is written it counts as deleted: nobody owns or finds it, and what a process that
-dies half-way leaves of it is removed at the next start. Other agents write in between.
+dies half-way leaves of it is removed at the next start; an import that fails removes it at once.
+Other agents write in between.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeAlias
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
@@ -24,8 +25,17 @@ PIECE = 200
 """Rows that one transaction writes: a few milliseconds."""
 
 
-async def import_agent(commit: Commit, staged: Staged, agent_id: str, *, now: float) -> int:
-    """Write an agent under that id; how many rows. Raises `StoreError` if one is there."""
+Remove: TypeAlias = Callable[[str], Awaitable[object]]
+"""Removes an agent that counts as deleted."""
+
+
+async def import_agent(
+    commit: Commit, staged: Staged, agent_id: str, *, now: float, remove: Remove
+) -> int:
+    """Write an agent under that id; how many rows. Raises `StoreError` if one is there.
+
+    If it fails half-way, `remove` takes away what it wrote: the name is free again.
+    """
     agent = next(staged.rows("agents"), None)
     if agent is None:
         raise StoreError("The export has no agent.")
@@ -42,7 +52,17 @@ async def import_agent(commit: Commit, staged: Staged, agent_id: str, *, now: fl
 
     await commit(begin)
     crash_here("i0")
-    writing, rows, count = _Rows(agent_id, cls), _rows_of(staged), 0
+    try:
+        return await _write_all(commit, staged, agent_id, agent)
+    except BaseException:
+        await remove(agent_id)  # ours by now: whoever was there before was refused above
+        raise
+
+
+async def _write_all(
+    commit: Commit, staged: Staged, agent_id: str, agent: Mapping[str, Any]
+) -> int:
+    writing, rows, count = _Rows(agent_id), _rows_of(staged), 0
     while piece := list(islice(rows, PIECE)):
         await commit(lambda tx, piece=piece: writing.write(tx, piece))
         crash_here("i1")
@@ -63,9 +83,9 @@ def _rows_of(staged: Staged) -> Iterator[tuple[str, dict[str, Any]]]:
 class _Rows:
     """Writes the rows of a staged agent as they have to be here."""
 
-    def __init__(self, agent_id: str, cls: str) -> None:
+    def __init__(self, agent_id: str) -> None:
         self._agent_id = agent_id
-        self._class = cls
+        self._class = agent_id.partition("/")[0]
         self._positions: dict[int, int] = {}
         """Where the rows of the live journal are now."""
 

@@ -219,7 +219,7 @@ CREATE INDEX open_approvals ON approvals (agent, asked_at) WHERE outcome IS NULL
 CREATE TABLE approval_rules (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     agent TEXT NOT NULL,
-    id TEXT NOT NULL UNIQUE,
+    id TEXT NOT NULL,
     tool_name TEXT NOT NULL,
     principal TEXT,
     arguments TEXT NOT NULL,
@@ -227,7 +227,8 @@ CREATE TABLE approval_rules (
     made_by TEXT,
     by_client BIGINT NOT NULL,
     made_at DOUBLE PRECISION NOT NULL,
-    revoked_at DOUBLE PRECISION
+    revoked_at DOUBLE PRECISION,
+    UNIQUE (agent, id)
 );
 CREATE INDEX rules_of_tool ON approval_rules (agent, tool_name) WHERE revoked_at IS NULL;
 

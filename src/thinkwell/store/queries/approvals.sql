@@ -105,5 +105,6 @@ SELECT * FROM approval_rules
 WHERE agent = COALESCE(:agent, agent) AND revoked_at IS NULL ORDER BY seq DESC LIMIT :limit;
 
 -- name: rules_with_id
--- The rule with this id.
-SELECT * FROM approval_rules WHERE id = :id AND revoked_at IS NULL;
+-- The rule with this id; a copy of an agent has rules with the same ids.
+SELECT * FROM approval_rules
+WHERE id = :id AND agent = COALESCE(:agent, agent) AND revoked_at IS NULL;
