@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ import pytest
 from tests.approvals.support import ANN, BOB, BOSS, HOUR, Careful, Newer, delete, desk, rows
 from thinkwell import Principal, Think, tool
 from thinkwell.core.errors import ApprovalError
+from thinkwell.journal.approvals import MOST_RULES
 from thinkwell.testing import call
 from thinkwell.turn.ask.answers import approval_answer
 from thinkwell.turn.ask.chat_request import Asker
@@ -367,3 +369,46 @@ class TestWhoMayAnswer:
             assert not await answer_as_client(each.agent._turns, meant, asker)
             assert [asked.id for asked in await each.agent.approvals.pending()] == [newer.id]
             assert each.ran == []
+
+
+class TestManyRules:
+    async def test_there_is_a_most_for_one_person_and_tool(self):
+        async with desk() as each:
+            ann, bob = await each.connect(ANN, "ann"), await each.connect(BOB, "bob")
+            for number in range(MOST_RULES):
+                await each.agent.approvals.allow("delete", {"path": f"{number}"}, principal="ann")
+            with pytest.raises(RuntimeError, match="200 rules about 'delete'"):
+                await ann.call("addApprovalRule", "delete", TMP)
+            again = await each.agent.approvals.allow("delete", {"path": "7"}, principal="ann")
+            assert again.arguments == {"path": {"equals": "7"}}
+            assert await ann.call("addApprovalRule", "hurried", TMP)
+            assert await bob.call("addApprovalRule", "delete", TMP)
+
+    async def test_all_are_listed_and_each_tool_is_looked_for_once(self, tmp_path: Path):
+        asked: list[str] = []
+
+        class Given(Careful, name="careful"):
+            def get_tools(self) -> dict[str, Any]:
+                asked.append("get_tools")
+                return {}
+
+        file = tmp_path / "x.db"
+        async with desk(store=file) as each:
+            await each.agent.approvals.allow("delete", TMP, principal="ann")
+        with sqlite3.connect(file) as link:
+            link.executemany(
+                "INSERT INTO approval_rules (agent, id, tool_name, principal, arguments,"
+                " schema_hash, by_client, made_at)"
+                " VALUES ('careful/x', ?, 'gone', ?, '{}', '', 0, 1)",
+                [(f"r{number}", f"somebody-{number}") for number in range(1_200)],
+            )
+        async with desk(Given, store=file) as each:
+            last = await each.agent.approvals.allow("delete", TMP, principal="bob")
+            bob = await each.connect(BOB)
+            asked.clear()
+            (listed,) = await bob.call("getApprovalRules")
+            assert (listed["id"], listed["holds"]) == (last.id, True)
+            assert asked == []
+            found = await each.agent.approvals.rules()
+            assert (len(found), found[-1].id) == (1_202, last.id)
+            assert asked == ["get_tools"]

@@ -84,11 +84,7 @@ class Approvals(Feature):
 
     async def rules(self) -> list[ListedRule]:
         """The rules that are not revoked, the oldest first."""
-        found = await self.kit.approvals.rules()
-        return [
-            ListedRule(**msgspec.structs.asdict(rule), holds=await self.kit.approvals.holds(rule))
-            for rule in found
-        ]
+        return await self._listed(await self.kit.approvals.rules())
 
     async def revoke(self, id: str) -> bool:
         """Ask again about the calls that a rule allowed. False if there is no such rule."""
@@ -114,11 +110,9 @@ class Approvals(Feature):
             made = rule.made_by is not None and rule.made_by.id == own
             return made or rule.principal == own
 
-        return [
-            msgspec.structs.replace(rule, made_by=_shown(rule.made_by))
-            for rule in await self.rules()
-            if is_theirs(rule)
-        ]
+        theirs = filter(is_theirs, await self.kit.approvals.rules())
+        shown = [msgspec.structs.replace(rule, made_by=_shown(rule.made_by)) for rule in theirs]
+        return await self._listed(shown)
 
     @rpc
     async def client_allow_always(
@@ -138,6 +132,17 @@ class Approvals(Feature):
     async def client_revoke(self, id: str) -> bool:
         """Revoke a rule, if the caller could have made it."""
         return await self.kit.approvals.revoke(id, by=self._client())
+
+    async def _listed(self, rules: Sequence[ApprovalRule]) -> list[ListedRule]:
+        """With whether they hold. Each tool is looked for once: that may call the app's code."""
+        names = {rule.tool_name for rule in rules}
+        schemas = {name: await self.kit.approvals.schema_now(name) for name in names}
+        return [
+            ListedRule(
+                **msgspec.structs.asdict(rule), holds=schemas[rule.tool_name] == rule.schema_hash
+            )
+            for rule in rules
+        ]
 
     def _client(self) -> Client:
         client: Client | None = self.kit.agent.caller

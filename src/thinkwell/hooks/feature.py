@@ -110,8 +110,8 @@ class KitApprovals(Protocol):
         """The rules that are not revoked."""
         ...
 
-    async def holds(self, rule: ApprovalRule) -> bool:
-        """Whether a rule still fits its tool."""
+    async def schema_now(self, tool_name: str) -> str | None:
+        """The fingerprint of a tool's schema as it is now; None if there is no such tool."""
         ...
 
     async def allow(

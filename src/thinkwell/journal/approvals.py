@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.errors import ApprovalError
 from thinkwell.core.ids import new_id
 from thinkwell.core.principal import Principal, load_principal
 from thinkwell.journal.crash_points import crash_here
@@ -25,8 +26,10 @@ from thinkwell.tools.argument_patterns import fits
 Outcome: TypeAlias = Literal["allowed", "denied", "expired", "withdrawn"]
 EXPIRE_JOB = "approvals.expire"
 """The job of the feature `approvals` that ends a question nobody answered."""
-MOST = 1_000
-"""How many questions or rules of one agent are read at once."""
+MOST_RULES = 200
+"""How many rules about one tool there are for the turns of one person."""
+PAGE = 500
+"""How many rules are read at once."""
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -219,16 +222,25 @@ async def add_rule(tx: Transaction, agent_id: str, rule: ApprovalRule) -> Approv
     """Store a rule; one that says the same is given back instead, so that a double click is one.
 
     It has to be from the same maker: what somebody else said holds only as long as they may say it.
-    A maker who has signed in again since renews the rule.
+    A maker who has signed in again since renews the rule. Raises `ApprovalError` if there are too
+    many: every one of them is compared with every call.
     """
     made_by = None if rule.made_by is None else json.dumps(rule.made_by)
-    for known in await rules_of_tool(tx, agent_id, rule.tool_name):
+    rules = await rules_of_tool(tx, agent_id, rule.tool_name)
+    for known in rules:
         if not _says_the_same(known, rule):
             continue
         if known.made_by == rule.made_by:
             return known
         await tx.execute("renew_rule", {"agent": agent_id, "id": known.id, "made_by": made_by})
         return msgspec.structs.replace(known, made_by=rule.made_by)
+    if sum(known.principal == rule.principal for known in rules) >= MOST_RULES:
+        whose = "nobody in particular" if rule.principal is None else repr(rule.principal)
+        raise ApprovalError(
+            f"There are {MOST_RULES} rules about {rule.tool_name!r} for turns of {whose} already. "
+            "Revoke some (`agent.approvals.revoke(id)`), or make one that covers more: "
+            '{"path": {"prefix": "tmp/"}}.'
+        )
     await tx.execute(
         "add_rule",
         {
@@ -264,8 +276,14 @@ async def rules_of_tool(reader: Reader, agent_id: str, tool_name: str) -> list[A
 
 async def rules_of_agent(reader: Reader, agent_id: str) -> list[ApprovalRule]:
     """The rules of an agent that are not revoked, the oldest first."""
-    rows = await reader.fetch_all("rules_of_agent", {"agent": agent_id, "limit": MOST})
-    return [_rule(row) for row in rows]
+    found: list[Row] = []
+    while True:
+        after = found[-1]["seq"] if found else 0
+        page = {"agent": agent_id, "after": after, "limit": PAGE}
+        rows = await reader.fetch_all("rules_of_agent", page)
+        found += rows
+        if len(rows) < PAGE:
+            return [_rule(row) for row in found]
 
 
 async def find_rule(reader: Reader, agent_id: str, rule_id: str) -> ApprovalRule | None:

@@ -21,6 +21,8 @@ REST: Final = "*"
 """Names every argument that is not named otherwise."""
 MOST_ARGUMENTS, LONGEST_TEXT, LONGEST_VALUE = 50, 200, 2_000
 """How many arguments a pattern names, how long its texts are, and how long a value is compared."""
+MOST_STARS: Final = 20
+"""How many stars the globs of one pattern have together."""
 _EXAMPLE: Final = '`{"path": {"glob": "tmp/*"}, "force": False}`'
 
 
@@ -34,7 +36,14 @@ def read_pattern(given: Any) -> dict[str, dict[str, Any]]:
     named = cast("Mapping[Any, Any]", given)
     if len(named) > MOST_ARGUMENTS:
         raise ApprovalError(f"A rule names {len(named)} arguments; at most {MOST_ARGUMENTS} can.")
-    return {_name(name): _read_test(str(name), test) for name, test in named.items()}
+    pattern = {_name(name): _read_test(str(name), test) for name, test in named.items()}
+    stars = sum(test["glob"].count("*") for test in pattern.values() if "glob" in test)
+    if stars > MOST_STARS:
+        raise ApprovalError(
+            f"A rule has {stars} stars in its globs; at most {MOST_STARS} can. Make "
+            'several rules of it, or write {"prefix": "..."}.'
+        )
+    return pattern
 
 
 def exactly(arguments: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -59,19 +68,27 @@ def fits(pattern: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any])
 
 
 def matches_glob(glob: str, text: str) -> bool:
-    """`*` stands for any characters but `/`, `**` for any characters at all."""
+    """`*` stands for any characters but `/`, `**` for any characters at all.
+
+    A set of places in the glob is a number with a bit for each, so that a character is one step,
+    however many places are alive.
+    """
     tokens = _tokens(glob)
-    places = _reached({0}, tokens)
+    within = sum(1 << place for place, token in enumerate(tokens) if token == "*")
+    across = sum(1 << place for place, token in enumerate(tokens) if token == "**")
+    stars = within | across
+    moves: dict[str, int] = {}
+    for place, token in enumerate(tokens):
+        if not stars >> place & 1:
+            moves[token] = moves.get(token, 0) | 1 << place
+    places = 1 | (stars & 1) << 1  # a star may stand for nothing; no two stars are neighbours
     for character in text:
-        moved: set[int] = set()
-        for place in places:
-            token = tokens[place] if place < len(tokens) else None
-            if token == "**" or (token == "*" and character != "/"):
-                moved.add(place)
-            elif token == character and token != "*":
-                moved.add(place + 1)
-        places = _reached(moved, tokens)
-    return len(tokens) in places
+        stays = across if character == "/" else stars
+        places = (places & moves.get(character, 0)) << 1 | places & stays
+        places |= (places & stars) << 1
+        if not places:
+            return False
+    return bool(places >> len(tokens) & 1)
 
 
 def _name(name: Any) -> str:
@@ -128,15 +145,3 @@ def _tokens(glob: str) -> list[str]:
         else:
             tokens.append(character)
     return tokens
-
-
-def _reached(places: set[int], tokens: list[str]) -> set[int]:
-    """Those places, and those that follow when a star stands for nothing."""
-    found: set[int] = set()
-    for start in places:
-        place = start
-        found.add(place)
-        while place < len(tokens) and tokens[place] in ("*", "**"):
-            place += 1
-            found.add(place)
-    return found

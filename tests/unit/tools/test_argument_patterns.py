@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from thinkwell.core.errors import ApprovalError
 from thinkwell.tools.argument_patterns import exactly, fits, matches_glob, read_pattern
@@ -105,3 +108,20 @@ def test_what_is_no_pattern_is_refused(given: Any):
 )
 def test_globs(glob: str, text: str, matches: bool):
     assert matches_glob(glob, text) is matches
+
+
+def test_the_globs_of_a_pattern_have_a_bounded_number_of_stars():
+    read_pattern({"a": {"glob": "*a" * 10}, "b": {"glob": "*b" * 10}})
+    with pytest.raises(ApprovalError, match="21 stars"):
+        read_pattern({"a": {"glob": "*a" * 10}, "b": {"glob": "*b" * 11}})
+
+
+@given(st.text("a/*", max_size=8), st.text("a/", max_size=8))
+def test_a_glob_matches_what_a_regular_expression_would(glob: str, text: str):
+    parts = re.split(r"(\*+)", glob)
+    stars = {"": "", "*": "[^/]*"}
+    wanted = "".join(
+        re.escape(part) if number % 2 == 0 else stars.get(part, ".*")
+        for number, part in enumerate(parts)
+    )
+    assert matches_glob(glob, text) is (re.fullmatch(wanted, text) is not None)

@@ -72,9 +72,9 @@ SELECT * FROM approval_rules
 WHERE agent = :agent AND tool_name = :tool_name AND revoked_at IS NULL ORDER BY seq;
 
 -- name: rules_of_agent
--- The rules of an agent that hold, the oldest first.
+-- The rules of an agent that hold, the oldest first, a page at a time.
 SELECT * FROM approval_rules
-WHERE agent = :agent AND revoked_at IS NULL ORDER BY seq LIMIT :limit;
+WHERE agent = :agent AND revoked_at IS NULL AND seq > :after ORDER BY seq LIMIT :limit;
 
 -- name: rule_by_id
 -- One rule, revoked or not.

@@ -131,10 +131,10 @@ class TurnApprovals:
         parts = self._turns.parts
         return await rules_of_agent(parts.store, parts.owner.agent_id)
 
-    async def holds(self, rule: ApprovalRule) -> bool:
-        """Whether a rule still fits its tool: it does not after a change of the schema."""
-        tool = await find_tool_now(self._turns.parts, rule.tool_name)
-        return tool is not None and schema_fingerprint(tool.input_schema) == rule.schema_hash
+    async def schema_now(self, tool_name: str) -> str | None:
+        """The fingerprint of a tool's schema as it is now; None if there is no such tool."""
+        tool = await find_tool_now(self._turns.parts, tool_name)
+        return None if tool is None else schema_fingerprint(tool.input_schema)
 
     async def allow(
         self,
