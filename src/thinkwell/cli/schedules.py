@@ -34,6 +34,8 @@ def run_schedule(store: str, name: str, agent: str | None) -> None:
     if not found:
         known = ", ".join(sorted({callback_of(job) for job in jobs})) or "none"
         raise click.ClickException(f"Nothing is scheduled as {name!r}. There are: {known}.")
+    # A run that was asked for here has the same name until it ends, and is nothing to run again.
+    found = [job for job in found if job.recurs is not None] or found
     if len(found) > 1:
         raise click.ClickException(_several(name, found))
     job = found[0]
