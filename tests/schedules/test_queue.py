@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from tests.jobs.support import Hours, serving
+from tests.operate.test_erasing import in_thread, rows
 from tests.schedules.test_scheduling import move_until
 from thinkwell import Think
 from thinkwell.agent.agent import Agent
 from thinkwell.hooks.jobs import JobContext
+from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import ScriptedModel
 
 
@@ -50,6 +54,48 @@ async def test_items_run_one_at_a_time_and_in_order():
         assert agent.most_at_once == 1
         assert await agent.schedules.items() == []
         assert len(stage.told("queue:create")) == 40
+
+
+async def test_a_queue_that_comes_from_an_export_is_still_a_queue(tmp_path: Path):
+    path, file = tmp_path / "x.db", tmp_path / "ann.jsonl"
+    gate = asyncio.Event()
+    cls = type("Line", (Line,), {"gate": gate}, name="line")
+    async with serving(cls, store=SqliteStore(path)) as stage:
+        ann: Any = await stage.agent(cls, "ann")
+        for n in range(10):
+            await ann.schedules.queue("work", n)
+        while not ann.called:
+            await asyncio.sleep(0)
+        file.write_text(await in_thread(path, "agents", "export", "line/ann"))
+        await stage.host.import_agent(file, "line/bob")
+        bob: Any = await stage.agent(cls, "bob")
+        while not bob.called:
+            await asyncio.sleep(0)
+        in_front = "SELECT COUNT(*) FROM jobs WHERE agent = 'line/bob' AND held IS NULL"
+        assert rows(path, in_front) == [(1,)]
+        gate.set()
+        await stage.until("job:finished", 20)
+        assert (bob.called, bob.most_at_once) == (list(range(10)), 1)
+
+
+async def test_erasing_whoever_is_in_front_lets_the_others_go_on(tmp_path: Path):
+    path = tmp_path / "x.db"
+    async with serving(Line, store=SqliteStore(path)) as stage:
+        agent = await stage.agent(Line)
+        agent.broken = frozenset({1})
+        for n in (1, 2, 3):
+            await agent.schedules.queue("work", n)
+        await stage.until("queue:retry")  # the first one waits for its next try
+        with closing(sqlite3.connect(path)) as file:
+            file.execute(
+                """UPDATE jobs SET principal = '{"id": "ann"}'
+                WHERE seq = (SELECT MIN(seq) FROM jobs WHERE kind = 'queue')"""
+            )
+            file.commit()
+        await stage.host.erase("ann")
+        anew = await stage.agent(Line)
+        while getattr(anew, "called", None) != [2, 3]:
+            await asyncio.sleep(0)
 
 
 async def test_turns_of_agents_are_apart():

@@ -24,6 +24,7 @@ from thinkwell.core.ids import new_id
 from thinkwell.host.deletions import delete_unserved
 from thinkwell.journal.approvals import EXPIRE_JOB
 from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.job_ends import move_queue_up
 from thinkwell.journal.jobs import Job, begin_job, finish_job, insert_job
 from thinkwell.journal.trimming import Commit, erase_live_rows
 from thinkwell.session.session import Session
@@ -137,6 +138,7 @@ class Erasure:
 
         async def rest(tx: Transaction) -> None:
             await _run(tx, _BY_PERSON, named)
+            await move_queue_up(tx, agent_id)  # what was in front of the others may be gone
 
         # Journals first: a later one may quote what is erased, and only turns lead here again.
         await self._commit(lambda tx: _run(tx, _JOURNALS, {"agent": agent_id}))

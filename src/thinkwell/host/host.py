@@ -323,6 +323,7 @@ class Host:
             named = {"cls": address.class_name, "name": address.name}
             await claim_if_there(self._store, agent_id, **named, now=now)
             yield True
+        self._jobs.new_due(agent_id, self._shared.clock.now())  # the next one of its queue
         if await has_work(self._store, agent_id):
             self._take_up_work(agent_id)
 

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.job_ends import move_queue_up
+from thinkwell.journal.jobs import BEHIND
 from thinkwell.journal.trimming import Commit
 from thinkwell.store.base import Transaction
 from thinkwell.store.deleting import has_rows
@@ -70,7 +72,12 @@ async def _write_all(
         await asyncio.sleep(0)
     facts = {name: agent[name] for name in ("generation", "state")}
     done = {"id": agent_id, "epoch": agent["epoch"] + 1, **facts}
-    await commit(lambda tx: tx.execute("end_import", done))
+
+    async def end(tx: Transaction) -> None:
+        await tx.execute("end_import", done)
+        await move_queue_up(tx, agent_id)
+
+    await commit(end)
     return count
 
 
@@ -119,7 +126,10 @@ class _Rows:
                 }
             case "jobs":
                 status = "waiting" if row["status"] == "running" else row["status"]
-                return {"status": status, "epoch": None, "boot": None, "held": None}
+                # Those of a queue stand in line again, and the end of the import lets one begin.
+                queued = row["kind"] == "queue" and row["finished_at"] is None
+                held = BEHIND if queued else None
+                return {"status": status, "epoch": None, "boot": None, "held": held}
             case "conversations":
                 return {"class": self._class}
             case _:

@@ -105,9 +105,12 @@ async def _recur(
 
 async def move_up(tx: Transaction, job: Job) -> float | None:
     """A job is out of the way: the next one of its queue may begin. Since when that one waits."""
-    if job.kind != "queue":
-        return None
-    row = await tx.fetch_one("move_queue_up", {"agent": job.agent_id, "behind": BEHIND})
+    return await move_queue_up(tx, job.agent_id) if job.kind == "queue" else None
+
+
+async def move_queue_up(tx: Transaction, agent_id: str) -> float | None:
+    """Let the next one of an agent's queue begin, unless one is in front. Since when it waits."""
+    row = await tx.fetch_one("move_queue_up", {"agent": agent_id, "behind": BEHIND})
     return None if row is None else row["due_at"]
 
 
@@ -141,7 +144,7 @@ async def take_up_leases(
         elif job.boot != boot:
             ended.append(await _take_up(tx, job, now, random, next_time=next_time))
     for row in await tx.fetch_all("stopped_queues", {"behind": BEHIND}):
-        await tx.execute("move_queue_up", {"agent": row["agent"], "behind": BEHIND})
+        await move_queue_up(tx, row["agent"])
     return [job for job in ended if job is not None]
 
 
