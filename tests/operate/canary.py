@@ -107,12 +107,17 @@ async def fill(path: Path, *, rounds: int = 4) -> App:
             "VALUES ('desk/bob', 'm', 'c', 'a', 'note', ?, '', '', ?, 0)",
             (f'"{CANARY}"', json.dumps({"id": f"ann-{CANARY}"})),
         )
-        for principal, maker in ((f"ann-{CANARY}", "bob"), ("bob", f"ann-{CANARY}")):
+        ann = f"ann-{CANARY}"
+        for rule, principal, maker, by_client in (
+            ("r1", ann, "bob", 1),
+            ("r2", "bob", ann, 1),
+            ("r3", "bob", ann, 0),
+        ):
             file.execute(
                 "INSERT INTO approval_rules (agent, id, tool_name, principal, arguments, "
                 "schema_hash, made_by, by_client, made_at) "
-                "VALUES ('desk/bob', ?, 'note', ?, '{}', '', ?, 1, 0)",
-                (principal, principal, json.dumps({"id": maker})),
+                "VALUES ('desk/bob', ?, 'note', ?, '{}', '', ?, ?, 0)",
+                (rule, principal, json.dumps({"id": maker}), by_client),
             )
         file.execute(
             "INSERT INTO message_versions (agent, session, id, version, replaced_at, content) "

@@ -102,7 +102,8 @@ async def test_at_rest_nothing_of_a_person_is_left_and_all_of_the_others(tmp_pat
     assert kept == of_bob
     assert rows(path, "SELECT id FROM agents ORDER BY id") == [("desk/bob",), ("desk/team",)]
     assert rows(path, "SELECT ids FROM approvers") == [('["bob"]',)]
-    assert rows(path, "SELECT principal, made_by FROM approval_rules") == [("bob", None)]
+    # A client's rule holds only while its maker may decide, so it goes with them.
+    assert rows(path, "SELECT id, principal, made_by FROM approval_rules") == [("r3", "bob", None)]
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
     # Again is no harm.
     assert "Nothing is stored" in await in_thread(path, "principals", "erase", ANN, "--yes")

@@ -37,7 +37,7 @@ PIECE = 25
 """Turns that one transaction erases, with all that belongs to them."""
 _BY_PERSON = (
     *("erase_decisions_by", "erase_jobs_of", "unname_approver"),
-    *("erase_approvals_by", "erase_rules_for", "unname_rule_maker"),
+    *("erase_approvals_by", "erase_rules_for", "erase_rules_by", "unname_rule_maker"),
 )
 _BY_MESSAGE = ("erase_decisions_about", "erase_approvers_of", "erase_approvals_of")
 _JOURNALS = ("drop_packed_journals", "drop_own_blobs", "drop_blob_uses")

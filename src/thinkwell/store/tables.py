@@ -31,7 +31,8 @@ ERASURE: Final[Mapping[str, str]] = {
     "decisions": "What they decided goes, and decisions about calls of their turns.",
     "approvers": "They are no longer named as somebody who may approve.",
     "approvals": "What was asked on their behalf goes.",
-    "approval_rules": "Rules for them go; rules they made for others no longer name them.",
+    "approval_rules": "Rules for them go, and rules they made as a client. "
+    "Rules your code made hold and no longer name them.",
     "jobs": "Jobs that work for them go.",
     "agents": "An agent in which every turn and job is theirs goes whole, with its state.",
     "sessions": "They go with the agent. Its active branch moves if it ended in a deleted message.",

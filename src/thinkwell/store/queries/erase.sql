@@ -98,8 +98,13 @@ DELETE FROM approvals WHERE agent = :agent AND json_extract(asker, '$.id') = :pr
 -- Rules that allow a person's calls.
 DELETE FROM approval_rules WHERE agent = :agent AND principal = :principal;
 
+-- name: erase_rules_by
+-- Rules that a person made as a client: they hold only as long as their maker may decide.
+DELETE FROM approval_rules
+WHERE agent = :agent AND by_client = 1 AND json_extract(made_by, '$.id') = :principal;
+
 -- name: unname_rule_maker
--- Rules that a person made for others hold, and do not say who made them.
+-- Rules that the app made in a person's name hold, and do not say whose name it was.
 UPDATE approval_rules SET made_by = NULL
 WHERE agent = :agent AND json_extract(made_by, '$.id') = :principal;
 
