@@ -12,7 +12,7 @@ import pytest
 from tests.approvals.support import ANN, BOB, BOSS, HOUR, Careful, Newer, delete, desk, rows
 from thinkwell import Principal, Think, tool
 from thinkwell.core.errors import ApprovalError
-from thinkwell.journal.approvals import MOST_RULES
+from thinkwell.journal.approval_rules import MOST_RULES
 from thinkwell.testing import call
 from thinkwell.turn.ask.answers import approval_answer
 from thinkwell.turn.ask.chat_request import Asker

@@ -16,7 +16,8 @@ from thinkwell.core.principal import Principal
 from thinkwell.hooks.feature import Client, Feature
 from thinkwell.hooks.jobs import JobContext, JobHandler, RunAgain
 from thinkwell.hooks.rpc import rpc
-from thinkwell.journal.approvals import Approval, ApprovalRule
+from thinkwell.journal.approval_rules import ApprovalRule
+from thinkwell.journal.approvals import Approval
 from thinkwell.journal.decisions import Decision
 
 

@@ -24,7 +24,8 @@ from thinkwell.core.signal import Disposer
 from thinkwell.hooks.contexts import HookContext
 from thinkwell.hooks.jobs import JobHandler
 from thinkwell.hooks.routes import Route
-from thinkwell.journal.approvals import Approval, ApprovalRule
+from thinkwell.journal.approval_rules import ApprovalRule
+from thinkwell.journal.approvals import Approval
 from thinkwell.journal.decisions import Decision
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.storage import Storage

@@ -20,17 +20,19 @@ from thinkwell.core.principal import Principal
 from thinkwell.core.spelling import did_you_mean
 from thinkwell.core.tasks import run_to_the_end
 from thinkwell.hooks.feature import Client
-from thinkwell.journal.approvals import (
-    Approval,
+from thinkwell.journal.approval_rules import (
     ApprovalRule,
     add_rule,
-    approvals_of_message,
-    close_approval,
     find_rule,
-    has_open_approvals,
-    open_approval,
     revoke_rule,
     rules_of_agent,
+)
+from thinkwell.journal.approvals import (
+    Approval,
+    approvals_of_message,
+    close_approval,
+    has_open_approvals,
+    open_approval,
 )
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.decisions import Decision, decisions_of_agent

@@ -18,16 +18,13 @@ from thinkwell.core.events import ApprovalAsked, ChatDecision
 from thinkwell.core.ids import new_id
 from thinkwell.core.principal import Principal
 from thinkwell.core.user_code import call_hook
+from thinkwell.journal.approval_rules import ApprovalRule, Called, judge, rules_of_tool
 from thinkwell.journal.approvals import (
     Approval,
-    ApprovalRule,
-    Called,
     approvals_of_message,
     ask_approval,
     close_approval,
     hash_of_input,
-    judge,
-    rules_of_tool,
 )
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.decisions import Decision, Named, name_approvers, record_rule_use
