@@ -212,6 +212,43 @@ async def test_an_idempotency_key_counts_as_long_as_turns_are_kept():
         await stage.until("chat:turn:finish", 3)
 
 
+async def test_decided_questions_and_revoked_rules_go_at_the_age_of_decisions(tmp_path: Path):
+    """A question that waits and a rule that holds stay, however old they are."""
+    file = tmp_path / "x.db"
+    pay = call("settle", {"amount": 5})
+    cls = scripted([pay], "Paid.", [pay])
+
+    class Named(cls, name="clerk"):
+        @tool(needs_approval=True, approvers={"boss"})
+        async def settle(self, amount: int) -> str:
+            """Settle a bill."""
+            return "settled"
+
+    def count(table: str) -> int:
+        with closing(sqlite3.connect(file)) as link:
+            return link.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+
+    tables = ("approvals", "approvers", "approval_rules")
+    async with serving(Named, store=file) as stage:
+        agent: Any = await stage.agent(Named)
+        await agent.run("pay")
+        await agent.respond_to_approval("call-1", approved=True)
+        await agent._turns.wait_until_idle()
+        revoked = await agent.approvals.allow("settle", {"amount": 1})
+        await agent.approvals.allow("settle", {"amount": 2})
+        await agent.approvals.revoke(revoked.id)
+        await agent.run("again")
+        assert [count(table) for table in tables] == [2, 2, 2]
+        stage.hours.move(364 * DAY)
+        await clean_up(stage)
+        assert [count(table) for table in tables] == [2, 2, 2]
+        stage.hours.move(2 * DAY)
+        await clean_up(stage)
+        assert [count(table) for table in tables] == [1, 1, 1]
+        (asked,) = await agent.approvals.pending()
+        assert (asked.tool_call_id, asked.approvers) == ("call-2", ("boss",))
+
+
 async def test_what_is_kept_for_ever_stays():
     kept = Retention(
         journals=None, message_versions=None, turns=None, tool_calls=None, jobs=None, decisions=None

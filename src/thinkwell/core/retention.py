@@ -35,7 +35,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Age = timedelta(days=7)
     """Jobs that are done, failed or cancelled, with their keys."""
     decisions: Age = timedelta(days=365)
-    """Who approved, denied or answered which call."""
+    """Who approved, denied or answered which call, what they were asked, and revoked rules."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

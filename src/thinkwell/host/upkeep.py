@@ -23,7 +23,14 @@ from thinkwell.features.jobs.jobs import Jobs
 from thinkwell.hooks.jobs import RunAgain
 from thinkwell.host.erasure import HOST, Erasure
 from thinkwell.host.erasure import JOB as ERASE
-from thinkwell.journal.aging import Walk, age_turns, drop_old_decisions, next_walk
+from thinkwell.journal.aging import (
+    Walk,
+    age_turns,
+    drop_old_approvals,
+    drop_old_decisions,
+    drop_old_rules,
+    next_walk,
+)
 from thinkwell.journal.blobs import drop_unused_blobs
 from thinkwell.journal.jobs import drop_ended_jobs, find_job
 from thinkwell.journal.trimming import drop_old_streams, trim_journal
@@ -104,7 +111,7 @@ class Upkeep:
 
     async def drop_old_rows(self) -> RunAgain:
         """Drop a piece of what is past its age (`Retention`): ended jobs, packed journals with the
-        texts and versions they refer to, decisions, ledger rows, turns.
+        texts and versions they refer to, decisions, questions, revoked rules, ledger rows, turns.
         """
         more = False
         for piece in (
@@ -113,6 +120,8 @@ class Upkeep:
             partial(self._drop, drop_unused_blobs, "journals", BLOB_PIECE),
             partial(self._drop, drop_old_versions, "message_versions", STREAM_PIECE),
             partial(self._drop, drop_old_decisions, "decisions", JOB_PIECE),
+            partial(self._drop, drop_old_approvals, "decisions", JOB_PIECE),
+            partial(self._drop, drop_old_rules, "decisions", JOB_PIECE),
             self._age_turns,
         ):
             more = await self._try(piece) or more

@@ -1,4 +1,4 @@
-"""Rows of ended turns past their age: calls of the ledger, decisions, and the turns themselves.
+"""Rows past their age: calls of the ledger, decisions, questions, revoked rules, and ended turns.
 
 Turns are walked in the order they were accepted, a bounded piece at a time; there is no index by
 end, because every turn would pay for it. The walk remembers where it was: `Walk` holds its place
@@ -62,3 +62,15 @@ async def age_turns(
 async def drop_old_decisions(tx: Transaction, *, before: float, limit: int) -> int:
     """Drop a piece of the decisions made before then; how many."""
     return await tx.execute("drop_old_decisions", {"before": before, "limit": limit})
+
+
+async def drop_old_approvals(tx: Transaction, *, before: float, limit: int) -> int:
+    """Drop a piece of the questions decided before then, with whom they named; how many."""
+    piece = {"before": before, "limit": limit}
+    await tx.execute("drop_approvers_of_old", piece)
+    return await tx.execute("drop_old_approvals", piece)
+
+
+async def drop_old_rules(tx: Transaction, *, before: float, limit: int) -> int:
+    """Drop a piece of the rules revoked before then; how many."""
+    return await tx.execute("drop_old_rules", {"before": before, "limit": limit})

@@ -51,6 +51,23 @@ DELETE FROM jobs WHERE agent = :agent AND idempotency_key = :key AND status = 'w
 -- A clear erases what was asked.
 DELETE FROM approvals WHERE agent = :agent;
 
+-- name: drop_approvers_of_old
+-- Who could have decided about the questions that `drop_old_approvals` drops next.
+DELETE FROM approvers WHERE (agent, message_id, tool_call_id) IN (
+    SELECT agent, message_id, tool_call_id FROM approvals WHERE decided_at < :before
+    ORDER BY decided_at, agent, message_id, tool_call_id LIMIT :limit);
+
+-- name: drop_old_approvals
+-- Questions that were decided, or withdrawn, past their age, a bounded piece at a time.
+DELETE FROM approvals WHERE (agent, message_id, tool_call_id) IN (
+    SELECT agent, message_id, tool_call_id FROM approvals WHERE decided_at < :before
+    ORDER BY decided_at, agent, message_id, tool_call_id LIMIT :limit);
+
+-- name: drop_old_rules
+-- Rules that were revoked, past their age, a bounded piece at a time.
+DELETE FROM approval_rules WHERE seq IN (
+    SELECT seq FROM approval_rules WHERE revoked_at < :before ORDER BY seq LIMIT :limit);
+
 -- name: drop_expiries
 -- After a clear nothing is left that could expire.
 DELETE FROM jobs WHERE agent = :agent AND name = 'approvals.expire' AND status = 'waiting';
