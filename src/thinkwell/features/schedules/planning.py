@@ -1,4 +1,4 @@
-"""What a user says about the time of a schedule, read and checked: a `When` comes out. Pure."""
+"""What a user says about a schedule, read and checked: its time (`When`) and payload. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from thinkwell.core.errors import ScheduleError
+from thinkwell.core import json
+from thinkwell.core.errors import JobError, ScheduleError
+from thinkwell.features.jobs.desk import checked_json
 from thinkwell.features.schedules.cron import check_cron
 from thinkwell.features.schedules.recurring import time_after
 from thinkwell.features.schedules.zones import checked_zone
@@ -63,6 +65,18 @@ def read_reference_when(when: Any) -> dict[str, Any]:
     raise ScheduleError(
         f"schedule({when!r}, ...): give seconds, a datetime with a time zone, or a cron expression."
     )
+
+
+def read_payload(name: str, payload: Any) -> Any:
+    """What the method is given, as JSON data. Raises `JobError` for what a row cannot hold."""
+    try:
+        # Sorted, so that equal payloads are equal rows: that is how the same schedule is found.
+        return json.loads(json.canonical(checked_json(payload)))
+    except ValueError as error:
+        raise JobError(
+            f"The payload for {name!r} cannot be stored: {error}. Give what JSON can hold, for "
+            f"example an id: `{{'id': 7}}`."
+        ) from error
 
 
 def _moment(at: Any) -> float:

@@ -16,10 +16,10 @@ from thinkwell.core import json
 from thinkwell.core.errors import JobError, ScheduleError
 from thinkwell.core.ids import new_id
 from thinkwell.core.schedule_events import ScheduleDuplicated, SchedulesUnreconciled
-from thinkwell.features.jobs.desk import JobDesk, checked_json
+from thinkwell.features.jobs.desk import JobDesk
 from thinkwell.features.jobs.telling import TASK_JOB
 from thinkwell.features.schedules.declared import Retrying
-from thinkwell.features.schedules.planning import When, read_when
+from thinkwell.features.schedules.planning import When, read_payload, read_when
 from thinkwell.features.schedules.retries import check_retry
 from thinkwell.features.schedules.rows import (
     SCHEDULES,
@@ -245,7 +245,7 @@ class Schedules(Feature):
             agent_id=self._desk.agent_id,
             id=new_id(),
             name=name,
-            payload=_payload(name, payload),
+            payload=read_payload(name, payload),
             kind=when.kind,
             key=key,
             due_at=when.due_at,
@@ -281,14 +281,3 @@ class Schedules(Feature):
             self._desk.bus.emit(
                 ScheduleDuplicated, agent=job.agent_id, callback=job.name, count=count
             )
-
-
-def _payload(name: str, payload: Any) -> Any:
-    try:
-        # Sorted, so that equal payloads are equal rows: that is how the same schedule is found.
-        return json.loads(json.canonical(checked_json(payload)))
-    except ValueError as error:
-        raise JobError(
-            f"The payload for {name!r} cannot be stored: {error}. Give what JSON can hold, for "
-            f"example an id: `{{'id': 7}}`."
-        ) from error
