@@ -245,8 +245,23 @@ class Activation:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing runs here and nobody calls, be clients connected or not."""
+        """Whether nothing runs here and nobody calls, be clients connected or not. Turns that are
+        held back count as rest: they are stored, and begin after the next start.
+        """
+        if self._turns is not None and self._turns.line.parked:
+            return not self._users and self._tasks.count == 1  # the worker of the line
         return not (self._users or self.busy or self._tasks.busy)
+
+    def hold_turns(self) -> None:
+        """A person is about to be erased: the turn that runs ends, and none begins."""
+        if self._turns is not None:
+            self._turns.line.held_by.add("erasing")
+
+    def release_turns(self) -> None:
+        """Turns may begin again, as far as nothing else holds them."""
+        if self._turns is not None:
+            self._turns.line.held_by.discard("erasing")
+            self._turns.line.wake()
 
     async def end_work_of(self, principal_id: str, store: Reader) -> None:
         """Stop the turns and jobs of a person who is erased."""

@@ -282,6 +282,11 @@ class TaskOwner:
         return bool(self._tasks)
 
     @property
+    def count(self) -> int:
+        """How many tasks run."""
+        return len(self._tasks)
+
+    @property
     def left_behind(self) -> int:
         """How many tasks run on that nobody waits for, because they ignored a cancel."""
         return len(self._left)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -29,6 +30,8 @@ from thinkwell.journal.jobs import Job, begin_job, finish_job, insert_job
 from thinkwell.journal.trimming import Commit, erase_live_rows
 from thinkwell.session.session import Session
 from thinkwell.store.base import Row, Store, Transaction
+
+log = logging.getLogger("thinkwell.host")
 
 HOST = "/host"
 """Whose job it is: the class of an agent is never empty."""
@@ -119,6 +122,9 @@ class Erasure:
         async with self._asleep(agent_id, principal) as free:
             if free:
                 await self._erase_rows(agent_id, principal)
+            else:
+                about = {"action": "erase", "agent": agent_id}
+                log.warning("an erasure waits for an agent that has work of others", extra=about)
         return free
 
     async def _erase_rows(self, agent_id: str, principal: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -79,6 +79,8 @@ STARTS_AT_ONCE = 8
 and runs code of the app. Whoever asks for an agent now does not wait for them."""
 LONGEST_START = 5.0
 """Seconds after which the next agent is woken although one has not started yet."""
+LONGEST_REST = 10.0
+"""Seconds an erasure waits at a time for the turn that runs in an agent."""
 STORE_LOOK = 2.0
 """Seconds between two looks whether the database file is still the one that was opened."""
 
@@ -307,12 +309,12 @@ class Host:
         """
         waking = self._awake.get(agent_id)
         activation = await self._if_awake(agent_id)
-        if activation is not None:
-            await activation.end_work_of(principal_id, self._store)
-            if not activation.at_rest:
-                yield False
-                return
+        if activation is not None and not await self._rests(activation, principal_id):
+            yield False
+            return
         if agent_id in self._held or self._awake.get(agent_id) is not waking:
+            if activation is not None:
+                activation.release_turns()
             yield False  # it was put to sleep or woken meanwhile: what we know of it is old
             return
         async with self._hold(agent_id):
@@ -326,6 +328,23 @@ class Host:
         self._jobs.new_due(agent_id, self._shared.clock.now())  # the next one of its queue
         if await has_work(self._store, agent_id):
             self._take_up_work(agent_id)
+
+    async def _rests(self, activation: Activation, principal_id: str) -> bool:
+        """Have an agent come to rest for an erasure: no other turn begins, and the one that runs
+        has a while to end. If it does not, turns begin again until the next try.
+        """
+        activation.hold_turns()
+        rests = False
+        try:
+            await activation.end_work_of(principal_id, self._store)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_REST):
+                    await activation.wait_until_still()
+            rests = activation.at_rest
+        finally:
+            if not rests:
+                activation.release_turns()
+        return rests
 
     async def _if_awake(self, agent_id: str) -> Activation | None:
         task = self._awake.get(agent_id)

@@ -130,6 +130,11 @@ class TurnLine:
         """Whether nothing runs, and nothing will begin by itself."""
         return bool(self.held_by) and self.active is None
 
+    @property
+    def parked(self) -> bool:
+        """Whether the worker only waits until nothing holds the line any more."""
+        return bool(self.held_by) and self.active is None and self._worker is not None
+
     async def _must_wait(self, handle: TurnHandle) -> bool:
         """Let a debounced turn wait for its time, a suspect for the one that runs, one that was
         found at a start for its place, or any of them for a change in the line.
