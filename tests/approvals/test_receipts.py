@@ -21,7 +21,9 @@ from tests.approvals.support import (
     rows,
 )
 from tests.jobs.support import Hours
-from thinkwell import Allow, tool
+from thinkwell import Allow, Think, tool
+from thinkwell.core.errors import AgentDefinitionError
+from thinkwell.features import Without
 from thinkwell.journal.approvals import hash_of_input
 from thinkwell.testing import call
 from thinkwell.tools.fingerprint import schema_fingerprint
@@ -244,6 +246,34 @@ class TestExpiry:
                 "delete": each.hours.now() + 60.0,
                 "patient": None,
             }
+
+
+class TestWithoutTheFeature:
+    """Nothing would end a question that expires: its job belongs to the feature."""
+
+    def test_a_tool_whose_questions_expire_is_refused(self):
+        with pytest.raises(AgentDefinitionError, match=r"the tool 'hurried'.*Without"):
+
+            class _Tool(Careful, name="careful"):
+                features = [Without("approvals")]
+
+    def test_a_time_limit_for_approvals_is_refused(self):
+        with pytest.raises(AgentDefinitionError, match=r'time_limits\["approval"\]'):
+
+            class _Limit(Think, name="limited"):
+                features = [Without("approvals")]
+                time_limits = {"approval": 60.0}
+
+    def test_what_waits_for_ever_is_fine(self):
+        class Patient(Think, name="patient"):
+            features = [Without("approvals")]
+
+            @tool(needs_approval=True, approval_expires=float("inf"))
+            async def delete(self, path: str) -> str:
+                """Delete a file."""
+                return path
+
+        assert Patient.agent_class == "patient"
 
 
 class TestADoubleClick:

@@ -19,12 +19,14 @@ from thinkwell.hooks.class_names import hooks_of, is_ours, refuse_useless_names,
 from thinkwell.hooks.former_names import hint, refuse_former
 from thinkwell.hooks.registry import ALIASES, hook_mark
 from thinkwell.hooks.rpc import is_rpc
-from thinkwell.hooks.seats import features_of
+from thinkwell.hooks.seats import features_of, left_out
 from thinkwell.hooks.time_limits import limits_of
-from thinkwell.tools.tool import is_tool, read_tools
+from thinkwell.tools.tool import expiring_tools, is_tool, read_tools
 from thinkwell.turn.ask.policy import STRATEGIES, read_policy
 from thinkwell.wire.naming import kebab_case
 
+EXPIRES = "approvals"
+"""The feature whose job ends questions that nobody answers."""
 _NAME = re.compile(r"^[a-z0-9][a-z0-9-]*$")
 _VALUES: Mapping[str, values.ValueKind] = {
     "chat_recovery": recovery.SETTING,
@@ -123,6 +125,7 @@ def check_class(cls: type, own_names: Collection[str] = ()) -> None:
     own = rpc_methods(cls)
     features = features_of(cls)
     refuse_former(cls, vars(cls), {feature.name for feature in features})
+    _check_expiry(cls)
     for feature in features:
         # Calls of others may need their kit: theirs are compared when an agent wakes.
         ours = type(feature).__module__.startswith("thinkwell.")
@@ -137,6 +140,22 @@ def check_class(cls: type, own_names: Collection[str] = ()) -> None:
         raise AgentDefinitionError(
             f"{cls.__name__}.time_limits is {limits!r}. Give seconds by name, for example "
             '`time_limits = {"tool": 30}`.'
+        )
+
+
+def _check_expiry(cls: type) -> None:
+    """Without the feature whose job ends them, questions would wait past their time."""
+    if not left_out(cls, EXPIRES):
+        return
+    where = next((f"the tool {name!r}" for name in expiring_tools(cls)), None)
+    limits: Any = getattr(cls, "time_limits", None)
+    if isinstance(limits, Mapping) and cast("Mapping[str, Any]", limits).get("approval"):
+        where = 'time_limits["approval"]'
+    if where is not None:
+        raise AgentDefinitionError(
+            f"{cls.__name__} leaves out the feature {EXPIRES!r}, which ends questions that expire, "
+            f'but {where} has questions expire. Remove Without("{EXPIRES}"), or let them wait for '
+            "ever."
         )
 
 

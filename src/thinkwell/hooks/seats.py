@@ -54,6 +54,13 @@ def features_of(cls: type, shared: Sequence[Feature] = ()) -> tuple[Feature, ...
     return tuple(feature for feature, _ in found.values())
 
 
+def left_out(cls: type, name: str) -> bool:
+    """Whether a class does without a feature that one of its bases has."""
+    lists = (listed(vars(base).get("features", ()), base.__name__) for base in cls.__mro__)
+    without = any(isinstance(f, Without) and name in f.names for each in lists for f in each)
+    return without and all(feature.name != name for feature in features_of(cls))
+
+
 def _leave_out(found: dict[str, tuple[Feature, str]], without: Without, where: str) -> None:
     for name in without.names:
         if found.pop(name, None) is None:

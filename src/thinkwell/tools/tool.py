@@ -240,6 +240,19 @@ def read_tools(owner: type) -> dict[str, tuple[Callable[..., Any], _Mark, Signat
     return found
 
 
+def expiring_tools(owner: type) -> list[str]:
+    """The decorated methods of a class whose questions expire, by their names there."""
+    marks = {
+        name: _mark_of(getattr(member, "__func__", member))
+        for name, member in _nearest_members(owner).items()
+    }
+    return [
+        name
+        for name, mark in marks.items()
+        if mark is not None and mark.approval_expires not in (None, float("inf"))
+    ]
+
+
 def as_tool(value: Tool | Callable[..., Any] | Any, name: str | None = None) -> Tool:
     """A plain function, decorated or not, or a pydantic-ai tool; a `Tool` comes back as it is.
 
