@@ -35,6 +35,8 @@ from thinkwell.tools.scope import Scope
 from thinkwell.wire.http import HttpRequest
 
 BUILT_IN = {
+    "approvals",
+    "fibers",
     "schedules",
     "branches",
     "http_chat",
