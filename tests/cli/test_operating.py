@@ -132,8 +132,21 @@ class TestTurns:
         assert [e["toolName"] for e in events if e["kind"] == "claim"] == ["pure"]
         assert all(e["count"] > 0 for e in events if e["kind"] == "chunks")
         lines = command(world, "turns", "show", "t1").out
-        assert "pure runs" in lines
-        assert "step 1: stop" in lines
+        assert "pure · executed" in lines
+        assert "step 1" in lines
+        assert "step 0" not in command(world, "turns", "show", "t1", "--step", "1").out
+        assert "same    1 message" in command(world, "turns", "show", "t1", "--diff").out
+        assert "no step 9" in command(world, "turns", "show", "t1", "--step", "9").err
+        case = command(world, "turns", "export", "t1", "--leave-out", "headers").out
+        (world.store.parent / "case.json").write_text(case)
+        file = str(world.store.parent / "case.json")
+        again = command(world, "turns", "replay", "t1", file)
+        assert (again.code, again.out.count("identical")) == (0, 2)
+        tried = answer(world, "turns", "replay", "--since", "7d", "--model", "demo")
+        assert tried["sum"]["turns"] == 1
+        assert tried["turns"][0]["now"]["status"] == "completed"
+        forked = command(world, "turns", "fork", "t1", "--at", "1", "--name", "other")
+        assert "talker/other goes on from step 1" in forked.out
         requests = answer(world, "turns", "show", "t1", "--requests")
         assert [each["step"] for each in requests] == [0, 1]
         assert requests[1]["request"]["messages"][-1]["type"] == "tool"

@@ -51,6 +51,7 @@ from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turn_log import Owner
+from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.live import Live
 from thinkwell.live.watchers import Sink, Watcher, Watchers
 from thinkwell.models.resolve import ModelPool
@@ -67,7 +68,7 @@ from thinkwell.turn.ask.policy import Crowd
 from thinkwell.turn.ask.retry import retry_turn
 from thinkwell.turn.line.suspects import Suspects
 from thinkwell.turn.line.take_over import TakeOver
-from thinkwell.turn.parts import Parts
+from thinkwell.turn.parts import Parts, Recording
 from thinkwell.turn.transcript import forget_transcript
 from thinkwell.turn.turns import Turns
 from thinkwell.wire.http import HttpRequest, HttpResponse
@@ -123,6 +124,8 @@ class Shared:
         """Templates of the features that every agent has."""
         self.agents: Callable[[type | str, str], Any] = _no_agents
         """A stub of an agent, by class and name."""
+        self.recording: Recording | None = None
+        """What stands in for the world, if the host is there to replay a turn."""
         self.owners: WeakValueDictionary[str, Owner] = WeakValueDictionary()
         """Who wrote last for each agent here, as long as anybody might still write."""
 
@@ -227,6 +230,10 @@ class Activation:
     def stands_still(self) -> bool:
         """Whether its turns wait for an operator, so that nobody has to wait for them."""
         return self._turns is not None and self._turns.line.stands_still()
+
+    async def until_over(self, request_id: str) -> TurnRecord:
+        """The row of a turn once it is over."""
+        return await self._chatting().until_over(request_id)
 
     def _chatting(self) -> Turns:
         if self._turns is None:
@@ -524,5 +531,6 @@ async def _wire_chat(
             random=random,
             resolve_model=shared.models.resolve,
             load_model=shared.models.load,
+            recording=shared.recording,
         )
     )

@@ -1,4 +1,4 @@
-"""What `thinkwell turns show` says of a journal: its events as lines, its requests whole."""
+"""What `thinkwell turns show` says of a journal: its events as data, its requests whole."""
 
 from __future__ import annotations
 
@@ -7,17 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from thinkwell.core import json
+from thinkwell.core.errors import StoreError
 from thinkwell.journal.events import (
-    AttemptBegun,
-    CallClaimed,
-    CallSettled,
-    HookDecided,
     JournalBody,
     JournalEvent,
-    ModelAsked,
-    ModelEnded,
-    ModelFailed,
-    OutsideAnswered,
     Said,
     Unknown,
     encode_event,
@@ -28,6 +21,8 @@ from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.base import Params, Row
 from thinkwell.store.read_only import ReadOnlySqlite
 from thinkwell.turn.recorded_requests import journal_of, recorded_requests
+from thinkwell.turn.travel.export import make_case
+from thinkwell.turn.travel.story import Price, TurnStory, tell
 
 
 class Beside:
@@ -59,11 +54,6 @@ def turn_journal(database: ReadOnlySqlite, record: TurnRecord) -> list[JournalEv
     return found
 
 
-def events_as_lines(journal: Sequence[JournalEvent | int]) -> list[str]:
-    """For people: one line each."""
-    return [_chunks(event) if isinstance(event, int) else _line(event) for event in journal]
-
-
 def events_as_data(journal: Sequence[JournalEvent | int]) -> list[dict[str, Any]]:
     """For programs: each with its `kind`, and what is stored of it."""
     return [_data(event) for event in journal]
@@ -81,37 +71,21 @@ def _data(event: JournalEvent | int) -> dict[str, Any]:
             return {"kind": "chunks", "count": 1}
 
 
+def turn_story(
+    database: ReadOnlySqlite, record: TurnRecord, price: Price | None
+) -> TurnStory | None:
+    """What happened in a turn, step by step; None if its journal is no longer kept."""
+
+    async def told() -> TurnStory:
+        return await tell(await make_case(Beside(database), record), price)
+
+    try:
+        return asyncio.run(told())
+    except StoreError:
+        return None
+
+
 def turn_requests(database: ReadOnlySqlite, record: TurnRecord) -> list[dict[str, Any]]:
     """What each model call of the turn was given, as JSON data."""
     found = asyncio.run(recorded_requests(Beside(database), record))
     return [json.loads(json.dumps(each)) for each in found]
-
-
-def _chunks(count: int) -> str:
-    return f"{count} chunk{'' if count == 1 else 's'}"
-
-
-def _line(event: JournalEvent) -> str:
-    match event:
-        case AttemptBegun():
-            code = "" if event.code is None else f", under {event.code}"
-            return f"attempt {event.attempt}{code}"
-        case ModelAsked():
-            return f"step {event.step}: {event.provider}:{event.model} is asked"
-        case ModelEnded():
-            used = event.usage
-            tokens = f"{used.input_tokens or 0:,} tokens in, {used.output_tokens or 0:,} out"
-            return f"step {event.step_number}: {event.finish_reason}, {tokens}"
-        case ModelFailed():
-            return f"step {event.step}: the model call failed: {event.error}"
-        case HookDecided():
-            call = f" about {event.call_id}" if event.call_id else ""
-            return f"{event.event}{call}: {json.dumps(event.said)}"
-        case CallClaimed():
-            return f"call {event.call_id}: {event.tool_name} runs ({event.effect})"
-        case CallSettled():
-            return f"call {event.call_id}: {event.outcome} after {event.took_ms:.0f} ms"
-        case OutsideAnswered():
-            return f"call {event.part.get('toolCallId')}: answered from outside"
-        case _:
-            return event.kind if isinstance(event, Unknown) else "the structured output is valid"

@@ -17,12 +17,15 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from thinkwell.cli.mistakes import loading
 from thinkwell.server.app import App
+
+if TYPE_CHECKING:
+    from thinkwell.turn.travel.story import Price
 
 
 def load_app(path: str, *, store: str | None = None) -> App:
@@ -32,6 +35,22 @@ def load_app(path: str, *, store: str | None = None) -> App:
     if store is not None:
         app.store = store
     return app
+
+
+def load_price(path: str | None) -> Price | None:
+    """The function that says what model calls cost: `module:function`, or one of a file."""
+    if path is None:
+        return None
+    place, name = split_target(path)
+    with loading(path):
+        file = Path(place)
+        module = _run_file(file) if file.suffix == ".py" else _import(place)
+    function = getattr(module, name or "price", None)
+    if not callable(function):
+        raise click.ClickException(
+            f"{path} is no function. Write one: `def price(provider, model, usage): return 0.0`."
+        )
+    return cast("Price", function)
 
 
 def split_target(path: str) -> tuple[str, str | None]:

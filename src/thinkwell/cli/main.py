@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from thinkwell.cli.travel_commands import add_travel
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_STORE = "sqlite:///.thinkwell/thinkwell.db"
@@ -129,6 +131,14 @@ def _json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="For programs.")(command)
 
 
+def _price_option(command: F) -> F:
+    return click.option(
+        "--price",
+        metavar="MODULE:FUNCTION",
+        help="Says what a call cost: price(provider, model, usage).",
+    )(command)
+
+
 def _turn_options(command: F) -> F:
     command = click.option("--agent", help="Whose turn (class/name), if several have it.")(command)
     return click.argument("turn", metavar="ID")(_store_option(command))
@@ -136,7 +146,7 @@ def _turn_options(command: F) -> F:
 
 @main.group()
 def turns() -> None:
-    """Look at turns, retry or stop them."""
+    """Look at turns, retry or stop them, replay or fork them."""
 
 
 @turns.command("list")
@@ -155,13 +165,16 @@ def list_turns(store: str, *, as_json: bool, **filters: Any) -> None:
 
 @turns.command()
 @_turn_options
+@click.option("--step", type=int, metavar="N", help="Only this step, with all that was sent.")
+@click.option("--diff", is_flag=True, help="What changed in each request since the one before.")
+@_price_option
 @click.option("--requests", is_flag=True, help="What its model calls were given, as JSON.")
 @_json_option
-def show(store: str, turn: str, agent: str | None, *, as_json: bool, requests: bool) -> None:
-    """All about one turn: how it ended, its attempts, its tool calls."""
+def show(store: str, turn: str, agent: str | None, **options: Any) -> None:
+    """All about one turn: how it ended, and each step with model, tools, hooks and attempts."""
     from thinkwell.cli import operating
 
-    operating.show_turn(store, turn, agent, as_json=as_json, requests=requests)
+    operating.show_turn(store, turn, agent, **options)
 
 
 @turns.command()
@@ -566,3 +579,6 @@ def chaos(path: str, *, as_json: bool, **options: Any) -> None:
     from thinkwell.cli.chaos import run
 
     sys.exit(run(path, as_json=as_json, **options))
+
+
+add_travel(turns, _turn_options, _price_option)

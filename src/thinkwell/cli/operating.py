@@ -14,12 +14,9 @@ from typing import Any
 import click
 
 from thinkwell.cli.asking import ask, ask_to_stop, is_served
-from thinkwell.cli.journals import (
-    events_as_data,
-    events_as_lines,
-    turn_journal,
-    turn_requests,
-)
+from thinkwell.cli.journals import events_as_data, turn_journal, turn_requests, turn_story
+from thinkwell.cli.loading import load_price
+from thinkwell.cli.story_view import show_story
 from thinkwell.cli.tables import Printer, size
 from thinkwell.core import json
 from thinkwell.core.errors import StoreLockedError, ThinkwellError
@@ -30,6 +27,7 @@ from thinkwell.store.open import database_file
 from thinkwell.store.read_only import ReadOnlySqlite
 from thinkwell.store.sqlite_compact import compact_file
 from thinkwell.store.sqlite_lock import lock_holder
+from thinkwell.turn.travel.story import TurnStory, story_as_data
 
 NO_FILE = "That store keeps nothing on disk, so there is nothing to look at."
 
@@ -71,11 +69,19 @@ def list_turns(store: str, *, as_json: bool, **filters: Any) -> None:
 
 
 def show_turn(
-    store: str, turn: str, agent: str | None, *, as_json: bool, requests: bool = False
+    store: str,
+    turn: str,
+    agent: str | None,
+    *,
+    as_json: bool,
+    requests: bool = False,
+    step: int | None = None,
+    diff: bool = False,
+    price: str | None = None,
 ) -> None:
     """`thinkwell turns show`."""
     with opened(store) as database:
-        row = _one_turn(database, turn, agent)
+        row = find_turn_row(database, turn, agent)
         if row["settled_at"] is None:
             of_start = {"agent": row["agent"], "deaths": DEATHS}
             found = database.fetch_all("parked_start", of_start)
@@ -87,6 +93,8 @@ def show_turn(
             printer.json(_requests(database, record))
             return
         journal = turn_journal(database, record)
+        story = turn_story(database, record, load_price(price))
+    _check_step(story, step)
     if as_json:
         incident = json.loads(json.dumps(record.incident))
         about = {"input": record.input, "messageId": record.message_id, "incident": incident}
@@ -95,12 +103,23 @@ def show_turn(
             {
                 **_public(row),
                 **about,
+                **({} if story is None else story_as_data(story, step)),
                 "calls": [camel_case(call) for call in calls],
                 "events": events_as_data(journal),
             }
         )
-    else:
-        printer.turn(record, calls, events_as_lines(journal))
+        return
+    if step is None:
+        printer.turn(record, [] if story else calls)
+    if story is not None:
+        show_story(story, step=step, diff=diff)
+
+
+def _check_step(story: TurnStory | None, step: int | None) -> None:
+    numbers = [] if story is None else [each.number for each in story.steps]
+    if step is not None and step not in numbers:
+        known = ", ".join(map(str, numbers)) or "none"
+        raise click.ClickException(f"The turn has no step {step}. Its steps: {known}.")
 
 
 def _requests(database: ReadOnlySqlite, record: TurnRecord) -> list[dict[str, Any]]:
@@ -217,10 +236,11 @@ def _version_of(database: ReadOnlySqlite) -> int | None:
 
 def _find(store: str, turn: str, agent: str | None) -> dict[str, Any]:
     with opened(store) as database:
-        return _one_turn(database, turn, agent)
+        return find_turn_row(database, turn, agent)
 
 
-def _one_turn(database: ReadOnlySqlite, turn: str, agent: str | None) -> dict[str, Any]:
+def find_turn_row(database: ReadOnlySqlite, turn: str, agent: str | None) -> dict[str, Any]:
+    """The row of a turn, if there is exactly one. Says what to write otherwise."""
     rows = database.fetch_all("turns_with_id", {"id": turn, "agent": agent})
     if not rows:
         raise click.ClickException(f"There is no turn {turn}. `thinkwell turns list` shows them.")

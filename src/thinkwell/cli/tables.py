@@ -181,10 +181,8 @@ class Printer:
     def _below(self, text: str) -> None:
         self._console.print(Padding(Text(text, style="dim"), (0, 0, 0, 4)))
 
-    def turn(
-        self, record: TurnRecord, calls: Sequence[Mapping[str, Any]], events: Sequence[str]
-    ) -> None:
-        """All about one turn."""
+    def turn(self, record: TurnRecord, calls: Sequence[Mapping[str, Any]]) -> None:
+        """How a turn stands; what happened in it comes below."""
         state = status_of(record.status, record.stop_reason)
         facts = self._facts()
         facts.add_row("turn", record.request_id)
@@ -200,6 +198,10 @@ class Printer:
         facts.add_row("attempts", str(record.attempt))
         if record.code is not None:
             facts.add_row("accepted by", str(read_code(record.code)))
+        used = record.usage
+        if record.steps:
+            tokens = f"{used.input_tokens or 0:,} tokens in, {used.output_tokens or 0:,} out"
+            facts.add_row("steps", f"{record.steps}, {tokens}")
         if not record.settled:
             for place, count in record.incident.deaths.items():
                 facts.add_row("died", f"{count}× in {describe(place)}")
@@ -209,8 +211,6 @@ class Printer:
         for call in calls:
             outcome = call["outcome"] or ("no result" if not record.settled else "outcome unknown")
             facts.add_row("tool call", f"{call['tool_name']} ({call['call_id']}): {outcome}")
-        for place, event in enumerate(events):
-            facts.add_row("" if place else "journal", Text(event))
         self._console.print(facts)
 
     def outcomes(self, rows: Sequence[Mapping[str, Any]]) -> None:

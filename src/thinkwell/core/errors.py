@@ -220,6 +220,10 @@ class TurnFailedError(TurnError):
         self.error = error
 
 
+class ReplayError(ThinkwellError, AssertionError):
+    """A replayed turn does not do what was recorded: the text has the first difference."""
+
+
 class CallerLostError(TurnError):
     """What `run` was given for a turn was no data and died with its process; `lost` names it."""
 

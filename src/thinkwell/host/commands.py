@@ -15,6 +15,7 @@
 {"do": "resume", "agent": ...}                        -> {"ok": true, "resumed": true}
 {"do": "erase", "principal": ...}                     -> {"ok": true, "erased": true}
 {"do": "import", "file": ..., "agent": ...}           -> {"ok": true, "agent": ..., "rows": 7}
+{"do": "fork", "agent": ..., "turn": ..., "at": 2}    -> {"ok": true, "agent": ..., "turn": ...}
 """
 
 from __future__ import annotations
@@ -24,9 +25,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
+from thinkwell.core.errors import TurnNotFoundError
 from thinkwell.host.client import AgentAddress
+from thinkwell.host.forking import ForkOptions
 from thinkwell.host.host import Host
 from thinkwell.journal.operating import PAUSED, Which
+from thinkwell.journal.turns import find_turn
 
 STOPPED_BY_HAND: Final = "stopped from the command line"
 JsonObject = dict[str, Any]
@@ -53,6 +59,7 @@ class Commands:
             "resume": self._resume,
             "erase": self._erase,
             "import": self._import,
+            "fork": self._fork,
         }
 
     async def _status(self, _: JsonObject) -> JsonObject:
@@ -143,6 +150,16 @@ class Commands:
         agent, named = request.get("agent"), Path(str(request["file"]))
         agent_id, rows = await self._host.import_agent(named, None if agent is None else str(agent))
         return {"agent": agent_id, "rows": rows}
+
+    async def _fork(self, request: JsonObject) -> JsonObject:
+        address, turn = _address(request), str(request["turn"])
+        record = await find_turn(self._host.store, address.id, turn)
+        if record is None:
+            raise TurnNotFoundError(turn)
+        names = ForkOptions.__struct_fields__
+        given = {name: request[name] for name in names if request.get(name) is not None}
+        fork = await self._host.fork(record, msgspec.convert(given, ForkOptions))
+        return {"agent": fork.agent, "turn": fork.request_id}
 
 
 def _address(request: JsonObject) -> AgentAddress:

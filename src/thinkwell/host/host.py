@@ -38,6 +38,7 @@ from thinkwell.host.client import AgentAddress
 from thinkwell.host.deletions import Deletions
 from thinkwell.host.erasure import HOST, Erasure, digest_of
 from thinkwell.host.figures import figures_of
+from thinkwell.host.forking import Forks
 from thinkwell.host.imports import import_agent
 from thinkwell.host.job_runner import Awake as JobsAwake
 from thinkwell.host.job_runner import JobRunner
@@ -87,7 +88,7 @@ STORE_LOOK = 2.0
 _START = {"action": "start"}
 
 
-class Host:
+class Host(Forks):
     """Keeps agents awake on one store.
 
     With an `instance`, an agent that was made before, that one and no other: another agent of its

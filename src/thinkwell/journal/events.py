@@ -86,6 +86,10 @@ class ModelEnded(JournalBody, frozen=True, kw_only=True):
     response_id: str | None = None
     model_id: str | None = None
     warnings: tuple[str, ...] = ()
+    at: float = 0.0
+    """When; 0 in journals of older releases."""
+    answer: str | None = None
+    """What the model gave to the hidden answer tool, which no chunk tells."""
 
 
 class ModelFailed(JournalBody, frozen=True, kw_only=True):

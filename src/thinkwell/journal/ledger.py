@@ -153,6 +153,27 @@ async def settle_call(
     return changed > 0
 
 
+async def copy_call(tx: Transaction, record: TurnRecord, row: LedgerRow, *, now: float) -> None:
+    """A call of another turn whose result a fork of that turn shares. It never runs again."""
+    await tx.execute(
+        "copy_call",
+        {
+            "agent": record.agent_id,
+            "turn": record.request_id,
+            "call_id": row.call_id,
+            "tool_name": row.tool_name,
+            "input": json.dumps(row.input),
+            "effect": row.effect,
+            "idempotency_key": row.idempotency_key,
+            "step": row.step,
+            "outcome": row.outcome,
+            "output": json.dumps(row.output),
+            "error": row.error,
+            "now": now,
+        },
+    )
+
+
 async def call_times(reader: Reader, agent_id: str, turns: Sequence[str]) -> dict[str, float]:
     """How many seconds each settled call of these turns took, by call id."""
     rows = await reader.fetch_all(
@@ -161,12 +182,16 @@ async def call_times(reader: Reader, agent_id: str, turns: Sequence[str]) -> dic
     return {row["call_id"]: row["settled_at"] - row["claimed_at"] for row in rows}
 
 
+async def read_calls(reader: Reader, agent_id: str, turn: str) -> list[LedgerRow]:
+    """The calls of a turn in the order they were claimed."""
+    rows = await reader.fetch_all("calls_of_turn", {"agent": agent_id, "turn": turn})
+    return [_row(row) for row in rows]
+
+
 async def read_ledger(reader: Reader, record: TurnRecord) -> dict[str, LedgerRow]:
     """The calls of a turn, by call id."""
-    rows = await reader.fetch_all(
-        "calls_of_turn", {"agent": record.agent_id, "turn": record.request_id}
-    )
-    return {row["call_id"]: _row(row) for row in rows}
+    calls = await read_calls(reader, record.agent_id, record.request_id)
+    return {call.call_id: call for call in calls}
 
 
 def _row(row: Row) -> LedgerRow:

@@ -55,6 +55,15 @@ UNREADABLE = "What is stored of this turn is damaged, so it could not be answere
 UNSETTLED: tuple[TurnStatus, ...] = ("accepted", "running")
 
 
+class Forked(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How the tools of a fork behave: calls that its source made have their recorded results."""
+
+    turn: str
+    """The turn of this agent whose ledger holds those results."""
+    tools: Literal["ask", "deny", "live"] = "ask"
+    """What becomes of all other calls."""
+
+
 class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """What `run` was given for one turn instead of the agent's settings, as far as it is data."""
 
@@ -63,6 +72,9 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     max_steps: int | None = None
     output: dict[str, Any] | None = None
     """The structured output it must give (`Output.to_json`)."""
+    system: str | None = None
+    """The system prompt, in the place of the agent's own."""
+    fork: Forked | None = None
     live: tuple[str, ...] = ()
     """What was given as well and cannot be stored, in words."""
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
 from thinkwell.core.errors import ConfigurationError, MissingExtraError
+from thinkwell.core.ids import new_id
 from thinkwell.models import misnamed
 from thinkwell.models.base import Model
 from thinkwell.models.fallback import FallbackModel, close_model
@@ -57,11 +58,13 @@ class ModelPool:
     def __init__(self) -> None:
         self._models: dict[str, Model] = {}
         self._chains: dict[tuple[int, ...], FallbackModel] = {}
+        self._lent: dict[str, Model] = {}
+        """Objects that were handed in, by the names they got here."""
 
     def resolve(self, like: ModelLike) -> Model:
         """Like `resolve_model`, but the same string gives the same model."""
         if isinstance(like, str):
-            model = self._models.get(like)
+            model = self._models.get(like) or self._lent.get(like)
             if model is None:
                 model = self._models[like] = resolve_model(like)
             return model
@@ -88,10 +91,21 @@ class ModelPool:
         if isinstance(like, list | tuple):
             names = [*cast("list[Any]", like)]
         for name in names:
-            if isinstance(name, str) and name not in self._models and _needs_bridge(name):
+            fresh = isinstance(name, str) and name not in self._models and name not in self._lent
+            if fresh and _needs_bridge(name):
                 made = await asyncio.to_thread(resolve_model, name)
                 self._models.setdefault(name, made)
         return self.resolve(cast("Any", like))
+
+    def lend(self, like: ModelLike) -> str | tuple[str, ...]:
+        """A name for a model that a row can keep; an object has it as long as the process lives."""
+        if isinstance(like, str):
+            return like
+        if isinstance(like, list | tuple):
+            return tuple(str(self.lend(each)) for each in cast("list[Any]", like))
+        name = f"given:{new_id()}"
+        self._lent[name] = resolve_model(like)
+        return name
 
     async def aclose(self) -> None:
         """Close the connections of the models made here. Models handed in stay open."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from thinkwell.agent.agent import Agent
     from thinkwell.hooks.feature import Feature
+    from thinkwell.host.app_turns import AppTurns
     from thinkwell.host.control import Control
     from thinkwell.host.host import Host
     from thinkwell.host.operators import Operators
@@ -91,6 +92,7 @@ class App:
     _client: HostClient | None = None
     _edge: Edge | None = None
     _counters: Metrics | None = None
+    _turns: AppTurns | None = None
 
     @spelled("App()")
     def __init__(
@@ -236,6 +238,20 @@ class App:
         return self._host is not None and self._host.status()["busy"] > 0
 
     @property
+    def turns(self) -> AppTurns:
+        """Look at the turns of all agents, export them, replay them, fork them."""
+        if self._turns is None:
+            from thinkwell.host.app_turns import AppTurns
+
+            self._turns = AppTurns(self._running_host)
+        return self._turns
+
+    def _running_host(self) -> Host:
+        if self._host is None:
+            raise HostClosedError("The app is not running. Use `async with app:` or serve it.")
+        return self._host
+
+    @property
     def agent_names(self) -> tuple[str, ...]:
         """The names of the agent classes in URLs, in the order they were given."""
         return tuple(self._names.values())
@@ -272,9 +288,7 @@ class App:
         served, class_name = self._served(cls)
         check_agent_name(name, lambda text: f"app.delete({served.__name__}, {text})")
         address = AgentAddress(class_name, name)
-        if self._host is None:
-            raise HostClosedError("The app is not running. Use `async with app:` or serve it.")
-        return await self._host.delete(address)
+        return await self._running_host().delete(address)
 
     async def pause(
         self, cls: type[Agent] | str, name: str = "default", *, reason: str = PAUSED

@@ -1,8 +1,9 @@
-"""Public fakes for tests of agents: a scripted model and a loud mock provider.
+"""Public fakes for tests of agents: a scripted model, a loud mock provider, and recorded turns.
 
 The mock provider brings an HTTP server; import it from `thinkwell.testing.mock_provider`.
 """
 
+from thinkwell.testing.replaying import replay
 from thinkwell.testing.scripted import (
     Gate,
     ScriptedModel,
@@ -14,4 +15,14 @@ from thinkwell.testing.scripted import (
     text,
 )
 
-__all__ = ["Gate", "ScriptedModel", "call", "error", "finish", "pause", "reasoning", "text"]
+__all__ = [
+    "Gate",
+    "ScriptedModel",
+    "call",
+    "error",
+    "finish",
+    "pause",
+    "reasoning",
+    "replay",
+    "text",
+]

@@ -7,6 +7,7 @@ only through `Audience`; `agent/wiring.py` hands in the real ones.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import msgspec
@@ -35,6 +36,10 @@ from thinkwell.turn.line.take_over import TakeOver
 
 if TYPE_CHECKING:
     from thinkwell.turn.ask.policy import Crowd
+    from thinkwell.turn.ask.run_options import Options
+    from thinkwell.turn.run.pending_call import PendingCall
+    from thinkwell.turn.run.running import RunningTurn
+    from thinkwell.turn.run.tool_policy import Ready, Settled
 
 
 class AgentFace(Protocol):
@@ -150,6 +155,38 @@ class Offers(Protocol):
         ...
 
 
+class Recording(Protocol):
+    """Stands in for tools and passers-by while a turn is replayed (`turn/travel/recording.py`)."""
+
+    def expect(self, call_ids: Sequence[str]) -> None:
+        """These calls run side by side from now on."""
+        ...
+
+    def lane(self, call_id: str) -> AbstractAsyncContextManager[None]:
+        """Around everything that is done about one call."""
+        ...
+
+    async def in_order(self, call_id: str) -> None:
+        """Wait until the outcome of this call is the one that was told next."""
+        ...
+
+    async def outcome(self, turn: RunningTurn, call: PendingCall, ready: Ready) -> Settled | None:
+        """What came of a call; None if the tool is to run."""
+        ...
+
+    def options(self, recalled: Options) -> Options:
+        """What `run` was given for the turn, with what its row could not keep."""
+        ...
+
+    def approval_id(self, call_id: str) -> str | None:
+        """The id under which a person was asked about a call."""
+        ...
+
+    def steered(self, steps: int) -> bool:
+        """Whether the turn made room for another one after so many steps."""
+        ...
+
+
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """The collaborators of one agent's turns."""
 
@@ -192,6 +229,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """From 0 to 1, for waits that must differ."""
     """How a retry waits."""
     resolve_model: Callable[[Any], Model]
+    """Turns what `get_model` returned into a model."""
     load_model: Callable[[Any], Awaitable[Model]]
     """The same for the model of a turn, which may have to be imported first."""
-    """Turns what `get_model` returned into a model."""
+    recording: Recording | None = None
+    """What stands in for the world, if this is a replay."""

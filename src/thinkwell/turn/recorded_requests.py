@@ -10,6 +10,7 @@ credential, and reasoning that was neither sent nor stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -24,7 +25,7 @@ from thinkwell.messages.fold import Fold
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import ModelRequest, ToolSpec
-from thinkwell.session.versions import read_past_path
+from thinkwell.session.versions import PastMessage, read_past_path
 from thinkwell.store.base import Reader
 from thinkwell.turn.run.request_record import request_of
 from thinkwell.turn.run.step_result import step_blocks, step_messages
@@ -47,6 +48,55 @@ async def journal_of(reader: Reader, record: TurnRecord) -> StoredJournal | None
     return await read_journal(reader, record)
 
 
+class LostRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A model call whose request does not come back, and why."""
+
+    step: int
+    provider: str
+    model: str
+    at: float
+    problem: str
+
+
+class Sources(Protocol):
+    """Where the texts and messages are found that a journal refers to.
+
+    Both raise `StoreError` for what is gone.
+    """
+
+    async def path(self, path: StoredPath) -> Sequence[PastMessage]:
+        """Messages of the session in the versions that were read then."""
+        ...
+
+    async def text(self, digest: str) -> str:
+        """The text with that hash."""
+        ...
+
+
+class StoredSources:
+    """What one agent has stored."""
+
+    def __init__(self, reader: Reader, agent_id: str) -> None:
+        self._reader = reader
+        self._scope = {"agent": agent_id, "session": ""}
+
+    async def path(self, path: StoredPath) -> Sequence[PastMessage]:
+        """See `Sources`."""
+        past = await read_past_path(
+            self._reader, self._scope, path.leaf, count=path.count, versions=path.versions
+        )
+        if past[0].message["id"] != path.first:
+            raise StoreError(f"The path to the message {path.leaf!r} is no longer what it was.")
+        return past
+
+    async def text(self, digest: str) -> str:
+        """See `Sources`."""
+        text = await read_blob(self._reader, digest)
+        if text is None:
+            raise StoreError(f"The text {digest} that a request refers to is no longer kept.")
+        return text
+
+
 async def recorded_requests(reader: Reader, record: TurnRecord) -> list[RecordedRequest]:
     """What each model call of the turn was given, in order.
 
@@ -55,8 +105,21 @@ async def recorded_requests(reader: Reader, record: TurnRecord) -> list[Recorded
     journal = await journal_of(reader, record)
     if journal is None:
         return []
-    book = _Book(reader, record)
     requests: list[RecordedRequest] = []
+    sources = StoredSources(reader, record.agent_id)
+    for request in await requests_in(journal, record.message_id, sources):
+        if isinstance(request, LostRequest):
+            raise StoreError(request.problem)
+        requests.append(request)
+    return requests
+
+
+async def requests_in(
+    journal: StoredJournal, message_id: str | None, sources: Sources
+) -> list[RecordedRequest | LostRequest]:
+    """The requests of a journal; one that cannot be made again says why."""
+    book = _Book(message_id, sources)
+    requests: list[RecordedRequest | LostRequest] = []
     for event in read_events(journal):
         match event:
             case Said(chunk=chunk):
@@ -64,21 +127,33 @@ async def recorded_requests(reader: Reader, record: TurnRecord) -> list[Recorded
             case OutsideAnswered(part=part):
                 book.fold.replace_call(part)
             case ModelAsked():
-                requests.append(await book.request(event))
+                requests.append(await _request(book, event))
             case _:
                 pass
     return requests
 
 
+async def _request(book: _Book, asked: ModelAsked) -> RecordedRequest | LostRequest:
+    try:
+        return await book.request(asked)
+    except StoreError as error:
+        return LostRequest(
+            step=asked.step,
+            provider=asked.provider,
+            model=asked.model,
+            at=asked.at,
+            problem=str(error),
+        )
+
+
 class _Book:
     """Where the messages of a request are looked up, while the journal is read."""
 
-    def __init__(self, reader: Reader, record: TurnRecord) -> None:
-        self._reader = reader
-        self._scope = {"agent": record.agent_id, "session": ""}
+    def __init__(self, message_id: str | None, sources: Sources) -> None:
+        self._sources = sources
         self._history: Sequence[ModelMessage] = ()
         self._given: list[ModelMessage] = []
-        self.fold = Fold({"id": record.message_id or "", "role": "assistant", "parts": []})
+        self.fold = Fold({"id": message_id or "", "role": "assistant", "parts": []})
 
     async def request(self, asked: ModelAsked) -> RecordedRequest:
         if asked.history is not None:
@@ -89,11 +164,11 @@ class _Book:
         messages: list[ModelMessage] = []
         for source, start, stop in asked.messages:
             messages.extend(self._source(source)[start:stop])
-        tools = "[]" if asked.tools is None else await self._blob(asked.tools)
+        tools = "[]" if asked.tools is None else await self._sources.text(asked.tools)
         request = request_of(
             asked.settings,
             messages=tuple(messages),
-            system="" if asked.system is None else await self._blob(asked.system),
+            system="" if asked.system is None else await self._sources.text(asked.system),
             tools=msgspec.json.decode(tools, type=tuple[ToolSpec, ...]),
         )
         return RecordedRequest(
@@ -113,24 +188,9 @@ class _Book:
         return step_messages(json.loads(json.dumps(block)))
 
     async def _path(self, path: StoredPath) -> list[ModelMessage]:
-        past = await read_past_path(
-            self._reader,
-            self._scope,
-            path.leaf,
-            count=path.count,
-            versions=path.versions,
-        )
-        if past[0].message["id"] != path.first:
-            raise StoreError(f"The path to the message {path.leaf!r} is no longer what it was.")
         messages: list[ModelMessage] = []
-        for place, each in enumerate(past):
+        for place, each in enumerate(await self._sources.path(path)):
             shortened = place < path.older or each.bytes > MAX_ROW_BYTES
             message = truncate_message(each.message) if shortened else each.message
             messages.extend(to_model_messages(message))
         return messages
-
-    async def _blob(self, digest: str) -> str:
-        text = await read_blob(self._reader, digest)
-        if text is None:
-            raise StoreError(f"The text {digest} that a request refers to is no longer kept.")
-        return text

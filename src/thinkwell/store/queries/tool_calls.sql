@@ -17,6 +17,13 @@ UPDATE tool_calls SET status = 'settled', outcome = :outcome, output = :output, 
                       settled_at = :settled_at
 WHERE agent = :agent AND turn = :turn AND call_id = :call_id AND status = 'pending';
 
+-- name: copy_call
+-- A settled call of the turn that this one was forked from.
+INSERT INTO tool_calls (agent, turn, call_id, tool_name, input, effect, idempotency_key, step, status,
+                        outcome, output, error, claimed_at, settled_at)
+VALUES (:agent, :turn, :call_id, :tool_name, :input, :effect, :idempotency_key, :step, 'settled',
+        :outcome, :output, :error, :now, :now);
+
 -- name: drop_tool_calls
 -- Every call of one agent (clear).
 DELETE FROM tool_calls WHERE agent = :agent;

@@ -57,6 +57,11 @@ async def open_and_start(
     return record, replace(start, record=running)
 
 
+async def open_planted(tx: Transaction, record: TurnRecord) -> None:
+    """The row of a turn that goes on with the past of another one, in an agent of its own."""
+    await insert_turn(tx, record)
+
+
 async def _write_row(tx: Transaction, parts: Parts, record: TurnRecord) -> None:
     if parts.line.rows.may_owe:
         # Whatever is asked now comes after the reply that a client wanted to go on with.

@@ -29,6 +29,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     model: Any = None
     max_steps: int | None = None
     output: Output[Any] | None = None
+    system: str | None = None
+    """The system prompt of a fork."""
     tools: Mapping[str, Tool] = MappingProxyType({})
     handled: Mapping[str, Tool] = MappingProxyType({})
     """Client tools whose calls the caller of `chat` runs: as a client's, they go with it."""
@@ -113,6 +115,7 @@ def recall_options(chosen: Chosen) -> Options:
         model=chosen.model,
         max_steps=chosen.max_steps,
         output=None if chosen.output is None else Output.from_json(chosen.output),
+        system=chosen.system,
     )
 
 

@@ -185,6 +185,8 @@ def _end(
     owes = has_end_hooks(turn.parts.hooks)
     if turn.record.incident.exhausted is not None:
         owes = owes or wants_exhausted(turn.parts)
+    if turn.parts.recording is not None:
+        owes = False  # nobody hears of the end of a replay: those hooks send mails and bills
     base = TurnEnd(
         status="completed",
         stop_reason="end",

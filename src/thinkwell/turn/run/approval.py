@@ -182,8 +182,10 @@ def make_question(
     seconds = tool.approval_expires
     if seconds is None:
         seconds = turn.settings.limits.approval
+    recording = turn.parts.recording
+    known = None if recording is None else recording.approval_id(call.call_id)
     asked = Approval(
-        id=new_id(),
+        id=known or new_id(),
         message_id=turn.message_id,
         tool_call_id=call.call_id,
         tool_name=tool.name,

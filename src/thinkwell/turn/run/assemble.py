@@ -79,11 +79,15 @@ MIN_RECENT = 4
 async def assemble(turn: RunningTurn) -> Prompt:
     """Everything the first model call needs."""
     parts, options = turn.parts, _options_of(turn)
+    if parts.recording is not None:
+        options = parts.recording.options(options)
     facts = HookContext(**turn.hook_fields())
     tools = await turn_tools(turn, facts)
     lines = parts.offers.prompt(facts)
     offered = {**parts.scopes.active_tools(), **tools}
-    base = await _overridden(turn, "get_system_prompt")
+    base = options.system
+    if base is None:
+        base = await _overridden(turn, "get_system_prompt")
     config = SAME_TURN
     context = TurnContext(
         **turn.hook_fields(),
@@ -107,6 +111,8 @@ async def assemble(turn: RunningTurn) -> Prompt:
     turn.settings = msgspec.structs.replace(
         turn.settings,
         tools={**tools, **(config.tools or {})},
+        # What was recorded has been through them.
+        transforms=turn.settings.transforms if parts.recording is None else (),
         authorization=await call_hook("authorize_turn", parts.agent.authorize_turn, context),
     )
     if not context.messages:

@@ -149,6 +149,8 @@ class RunningTurn:
 
     def steered(self) -> bool:
         """Whether a steering input waits for this turn to make room (DESIGN §8.8)."""
+        if self.parts.recording is not None:
+            return self.parts.recording.steered(self.step_number)
         return self.parts.line.steering_waits()
 
     def note(self, kind: str, body: str, blobs: tuple[Blob, ...] = ()) -> None:

@@ -90,7 +90,7 @@ def step_result(
     )
 
 
-def finish_to_json(number: int, finish: Finish) -> str:
+def finish_to_json(number: int, finish: Finish, at: float, answer: str | None = None) -> str:
     """The journal's record of the end of a model call.
 
     Stored format: change only with a migration.
@@ -105,6 +105,8 @@ def finish_to_json(number: int, finish: Finish) -> str:
             response_id=finish.response_id,
             model_id=finish.model_id,
             warnings=finish.warnings,
+            at=at,
+            answer=answer,
         )
     )
 

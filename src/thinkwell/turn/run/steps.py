@@ -98,7 +98,8 @@ def _add_step(turn: RunningTurn, conversation: Conversation, done: StepResult) -
 async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
     """Run the tools the model asked for, record the step, tell the hooks."""
     finish = reply.finish
-    turn.log.append_event("model", finish_to_json(step.number, finish))
+    ended = finish_to_json(step.number, finish, turn.parts.clock.now(), reply.final_answer)
+    turn.log.append_event("model", ended)
     turn.parts.commits.note(turn.log)
     await run_tool_calls(turn, step, reply.calls, finish.reason)
     await turn.emit({"type": "finish-step"})

@@ -33,7 +33,8 @@ from thinkwell.turn.run.call_chunks import input_error
 from thinkwell.turn.run.earlier_calls import outcome_of_changed
 from thinkwell.turn.run.journal_events import note_result
 from thinkwell.turn.run.pending_call import PendingCall, introduction, model_input
-from thinkwell.turn.run.places import at
+from thinkwell.turn.run.places import UNMARKED, at
+from thinkwell.turn.run.recorded_calls import hold_back
 from thinkwell.turn.run.redaction import (
     check_settled,
     report_policy_failure,
@@ -68,9 +69,13 @@ async def run_tool_calls(
     await turn.parts.commits.flush()
     crash_here("c6")
     runnable = reason in ("stop", "tool-calls", "other")
+    recording = turn.parts.recording
 
     async def chain(call: PendingCall) -> None:
-        async with at(turn, tool_place(call.tool_name, call.call_id)):
+        async with (
+            at(turn, tool_place(call.tool_name, call.call_id)),
+            UNMARKED if recording is None else recording.lane(call.call_id),
+        ):
             with tool_span(turn, call) if turn.settings.telemetry else UNTRACED:
                 if runnable or call.told:
                     await _run_call(turn, step, call)
@@ -82,6 +87,8 @@ async def run_tool_calls(
         for call in waiting:
             await run_together(chain(call), name=name, owner=owner)
     else:
+        if recording is not None:
+            recording.expect([call.call_id for call in waiting])
         await run_together(*(chain(call) for call in waiting), name=name, owner=owner)
     turn.signal.throw_if_aborted()
 
@@ -89,10 +96,15 @@ async def run_tool_calls(
 async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
     began = turn.parts.clock.monotonic()
     prepared = await prepare(turn, step, call)
+    chosen = turn.record.chosen
+    if chosen is not None and chosen.fork is not None and isinstance(prepared, Ready):
+        prepared = await hold_back(turn, call, prepared, chosen.fork)
     if isinstance(prepared, Waiting):
         if prepared.question is None:
             await _keep_approvers(turn, step, call)
             return
+        if turn.parts.recording is not None:
+            await turn.parts.recording.in_order(call.call_id)
         await store_question(turn, prepared.question)
         await turn.emit(prepared.question.chunk())
         return
@@ -101,6 +113,8 @@ async def _run_call(turn: RunningTurn, step: Step, call: PendingCall) -> None:
         prepared = await outcome_of_changed(turn, call, prepared)
     elif isinstance(prepared, Ready):
         prepared = kept_inside(turn, await execute(turn, step, call, prepared))
+    if turn.parts.recording is not None:
+        await turn.parts.recording.in_order(call.call_id)
     took = (turn.parts.clock.monotonic() - began) * 1000
     settled = await check_settled(turn, call, prepared)
     if ran and prepared.error is not None:

@@ -88,7 +88,10 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
         await parts.commits.insist(parts.owner, partial(_claim, turn=turn, claim=claim))
         turn.calls.claimed.add(call.call_id)
         crash_here("c7")
-        settled = await _run(turn, step, call, ready, key=claim.idempotency_key)
+        recorded = None
+        if parts.recording is not None:
+            recorded = await parts.recording.outcome(turn, call, ready)
+        settled = recorded or await _run(turn, step, call, ready, key=claim.idempotency_key)
         crash_here("c8")
     except BaseException:
         turn.calls.running.discard(call.call_id)

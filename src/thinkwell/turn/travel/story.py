@@ -1,0 +1,268 @@
+"""What happened in a turn, told step by step: requests, replies, tools, decisions, attempts.
+
+Pure: it is made of a case and says nothing that the journal does not say. Prices are not known
+here; whoever knows them hands in a function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.journal.events import (
+    AttemptBegun,
+    CallClaimed,
+    CallSettled,
+    HookDecided,
+    JournalEvent,
+    ModelAsked,
+    ModelEnded,
+    ModelFailed,
+    OutsideAnswered,
+    Said,
+    read_events,
+)
+from thinkwell.journal.turns import TurnRecord
+from thinkwell.messages.chunks import Chunk
+from thinkwell.messages.usage import Usage
+from thinkwell.models.base import ModelRequest
+from thinkwell.turn.recorded_requests import LostRequest, RecordedRequest, requests_in
+from thinkwell.turn.travel.case import Case
+
+Price: TypeAlias = Callable[[str, str, Usage], float | None]
+"""What a model call cost: provider, model and tokens in, an amount out; None if it is not known."""
+
+
+class HookDecision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A hook answered something other than None."""
+
+    event: str
+    hook: str
+    said: dict[str, Any]
+
+
+class ToolUse(msgspec.Struct, kw_only=True, rename="camel"):
+    """One tool call and what came of it."""
+
+    call_id: str
+    tool_name: str
+    input: Any = None
+    effect: str | None = None
+    """None if the tool did not run here: a hook, a client or a person answered."""
+    outcome: str | None = None
+    """None while nothing came of it."""
+    output: Any = None
+    error: str | None = None
+    at: float | None = None
+    took_ms: float | None = None
+    waits_for: str | None = None
+    """`approval` or `client`, if it waited for an answer from outside at the end."""
+    decisions: list[HookDecision] = msgspec.field(default_factory=list[HookDecision])
+
+
+class ModelUse(msgspec.Struct, kw_only=True, rename="camel"):
+    """One call of a model."""
+
+    provider: str
+    model: str
+    attempt: int
+    at: float
+    took: float | None = None
+    """Seconds until it had answered or failed; None if that is not written down."""
+    request: ModelRequest | None = None
+    problem: str | None = None
+    """Why the request does not come back."""
+    finish_reason: str | None = None
+    """None if it was cut off."""
+    usage: Usage = msgspec.field(default_factory=Usage)
+    error: str | None = None
+    cost: float | None = None
+
+
+class StoryStep(msgspec.Struct, kw_only=True, rename="camel"):
+    """One step: its model calls, what was said, and the tools."""
+
+    number: int
+    models: list[ModelUse] = msgspec.field(default_factory=list[ModelUse])
+    reasoning: str = ""
+    text: str = ""
+    tools: list[ToolUse] = msgspec.field(default_factory=list[ToolUse])
+    decisions: list[HookDecision] = msgspec.field(default_factory=list[HookDecision])
+
+
+class TurnStory(msgspec.Struct, kw_only=True, rename="camel"):
+    """Everything that is known of a turn."""
+
+    turn: TurnRecord
+    attempts: list[float] = msgspec.field(default_factory=list[float])
+    """When each attempt began."""
+    decisions: list[HookDecision] = msgspec.field(default_factory=list[HookDecision])
+    """What hooks decided before the first step."""
+    steps: list[StoryStep] = msgspec.field(default_factory=list[StoryStep])
+    cost: float | None = None
+    """What the model calls cost together, if all prices are known."""
+    seconds: float | None = None
+    """From its first attempt to its end."""
+
+
+async def tell(case: Case, price: Price | None = None) -> TurnStory:
+    """The story of a turn."""
+    requests = await requests_in(case.journal, case.turn.message_id, case)
+    teller = _Teller(case.turn, requests)
+    for event in read_events(case.journal):
+        teller.take(event)
+    story = teller.story
+    if story.attempts and case.turn.settled_at is not None:
+        story.seconds = case.turn.settled_at - story.attempts[0]
+    uses = [use for step in story.steps for use in step.models]
+    if price is not None:
+        for use in uses:
+            use.cost = price(use.provider, use.model, use.usage)
+    known = [use.cost for use in uses if use.cost is not None]
+    story.cost = sum(known) if known and len(known) == len(uses) else None
+    return story
+
+
+class _Teller:
+    def __init__(self, turn: TurnRecord, requests: Sequence[RecordedRequest | LostRequest]) -> None:
+        self.story = TurnStory(turn=turn)
+        self._requests = list(requests)
+        self._tools: dict[str, ToolUse] = {}
+        self._ahead: list[HookDecision] = []
+        """What was decided about the step that comes next."""
+
+    def take(self, event: JournalEvent) -> None:
+        """The next thing that happened."""
+        match event:
+            case AttemptBegun():
+                self.story.attempts.append(event.at)
+            case ModelAsked():
+                self._asked(event)
+            case ModelEnded() | ModelFailed():
+                self._answered(event)
+            case HookDecided():
+                self._decided(event)
+            case CallClaimed():
+                use = self._tool(event.call_id, event.tool_name)
+                use.effect, use.at = event.effect, event.at
+            case CallSettled():
+                use = self._tool(event.call_id)
+                use.outcome, use.took_ms = event.outcome, event.took_ms
+            case OutsideAnswered(part=part):
+                self._take_part(part)
+            case Said(chunk=chunk):
+                self._said(chunk)
+            case _:
+                pass
+
+    def _step(self, number: int | None = None) -> StoryStep:
+        steps = self.story.steps
+        if not steps or (number is not None and steps[-1].number < number):
+            number = len(steps) if number is None else number
+            steps.append(StoryStep(number=number, decisions=self._ahead))
+            self._ahead = []
+        return steps[-1]
+
+    def _asked(self, event: ModelAsked) -> None:
+        found = self._requests.pop(0)
+        use = ModelUse(
+            provider=event.provider,
+            model=event.model,
+            attempt=len(self.story.attempts),
+            at=event.at,
+        )
+        if isinstance(found, RecordedRequest):
+            use.request = found.request
+        else:
+            use.problem = found.problem
+        self._step(event.step).models.append(use)
+
+    def _answered(self, event: ModelEnded | ModelFailed) -> None:
+        models = self._step().models
+        if not models:  # a hook answered in the model's place
+            return
+        use = models[-1]
+        use.took = max(event.at - use.at, 0.0) if event.at else None
+        if isinstance(event, ModelFailed):
+            use.error = event.error
+        else:
+            use.finish_reason, use.usage = event.finish_reason, event.usage
+
+    def _decided(self, event: HookDecided) -> None:
+        decision = HookDecision(event=event.event, hook=event.hook, said=dict(event.said))
+        if event.call_id is not None:
+            self._tool(event.call_id).decisions.append(decision)
+        elif event.event == "before_turn":
+            self.story.decisions.append(decision)
+        elif event.event == "before_step":
+            self._ahead.append(decision)
+        else:
+            self._step().decisions.append(decision)
+
+    def _tool(self, call_id: str, name: str = "") -> ToolUse:
+        use = self._tools.get(call_id)
+        if use is None:
+            use = self._tools[call_id] = ToolUse(call_id=call_id, tool_name=name)
+            self._step().tools.append(use)
+        use.tool_name = use.tool_name or name
+        return use
+
+    def _take_part(self, part: dict[str, Any]) -> None:
+        use = self._tool(str(part.get("toolCallId")))
+        use.output, use.error = part.get("output"), part.get("errorText")
+        use.outcome, use.waits_for = "answered", None
+
+    def _said(self, chunk: Chunk) -> None:
+        kind = chunk["type"]
+        if kind == "start-step":
+            self._step(self._next_number())
+        elif kind == "reset-step":
+            step = self._step()
+            step.text = step.reasoning = ""
+        elif kind == "text-delta":
+            self._step().text += str(chunk["delta"])
+        elif kind == "reasoning-delta":
+            self._step().reasoning += str(chunk["delta"])
+        elif kind.startswith("tool-"):
+            self._said_of_tool(chunk)
+
+    def _next_number(self) -> int:
+        steps = self.story.steps
+        # Calls that a person allowed run before the first step, and belong to it.
+        begun = bool(steps) and bool(steps[-1].models or steps[-1].text)
+        return steps[-1].number + 1 if begun else 0
+
+    def _said_of_tool(self, chunk: Chunk) -> None:
+        use = self._tool(str(chunk["toolCallId"]), str(chunk.get("toolName", "")))
+        match chunk["type"]:
+            case "tool-input-available":
+                use.input = chunk.get("input")
+                use.waits_for = None if chunk.get("providerExecuted") is True else "client"
+            case "tool-input-error":
+                use.input, use.error = chunk.get("input"), str(chunk.get("errorText"))
+                use.outcome, use.waits_for = use.outcome or "invalid", None
+            case "tool-output-available":
+                use.output, use.waits_for = chunk.get("output"), None
+                use.outcome = use.outcome or "answered"
+            case "tool-output-error":
+                use.error, use.waits_for = str(chunk.get("errorText")), None
+                use.outcome = use.outcome or "failed"
+            case "tool-approval-request":
+                use.waits_for = "approval"
+            case _:
+                pass
+
+
+def story_as_data(story: TurnStory, step: int | None = None) -> dict[str, Any]:
+    """The story as JSON data, in the spelling of the wire, without the row of the turn."""
+    told: dict[str, Any] = {
+        "attempts": story.attempts,
+        "decisions": story.decisions,
+        "steps": [each for each in story.steps if step in (None, each.number)],
+        "seconds": story.seconds,
+        "cost": story.cost,
+    }
+    return json.loads(json.dumps(told))
