@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from thinkwell.host.forking import Forks
 from thinkwell.host.imports import import_agent
 from thinkwell.host.job_runner import Awake as JobsAwake
 from thinkwell.host.job_runner import JobRunner
+from thinkwell.host.lives import agents_to_wake, begin_life
 from thinkwell.host.local import LocalHostClient
 from thinkwell.host.operators import Operators
 from thinkwell.host.starts import Starts
@@ -49,21 +50,16 @@ from thinkwell.host.stub import AgentStub
 from thinkwell.host.upkeep import Upkeep
 from thinkwell.journal.boots import (
     SOON,
-    Boot,
-    begin_boot,
     mark_steady,
     mark_stopped,
-    suspects_of,
 )
-from thinkwell.journal.starts import deadly_starts
 from thinkwell.journal.store_health import Sleep
-from thinkwell.journal.turns import agents_with_work, all_agents, has_work
+from thinkwell.journal.turns import has_work
 from thinkwell.store.base import Store
 from thinkwell.store.deleting import has_rows
 from thinkwell.store.ownership import claim_if_there
 from thinkwell.store.transfer import stage_file
 from thinkwell.turn.ask.policy import Crowd
-from thinkwell.turn.line.suspects import Suspects
 
 log = logging.getLogger("thinkwell.host")
 
@@ -169,7 +165,7 @@ class Host(Forks):
         self._tasks.spawn(self._watch_store(), name="store")
         await self._upkeep.ensure()
         await self._deletions.take_up()
-        for agent_id in self._starts.in_order(await self._agents_with_work()):
+        for agent_id in self._starts.in_order(await agents_to_wake(self._store, self.bus)):
             self._take_up_work(agent_id)
         self._jobs.start(self._shared.boot)
 
@@ -471,22 +467,6 @@ class Host(Forks):
         except StoreUnavailableError as error:
             self._shared.commits.health.failed(error)
 
-    async def _agents_with_work(self) -> list[str]:
-        """Whose turns must go on. Where the index is damaged, each agent is asked alone."""
-        try:
-            return await agents_with_work(self._store)
-        except StoreError:
-            log.critical("a part of the store cannot be read", exc_info=True, extra=_START)
-        found: list[str] = []
-        for agent_id in await all_agents(self._store):
-            try:
-                if await has_work(self._store, agent_id):
-                    found.append(agent_id)
-            except StoreError as error:
-                log.critical("an agent cannot be read", exc_info=True, extra=_START)
-                self.bus.emit(AgentDamaged, agent=agent_id, error=error)
-        return found
-
     def _activate(self, address: AgentAddress, *, create: bool = True) -> asyncio.Task[Activation]:
         self._last_used[address.id] = self._shared.clock.monotonic()
         task = self._awake.get(address.id)
@@ -560,31 +540,7 @@ class Host(Forks):
                 task.cancel()
 
     async def _begin_boot(self) -> None:
-        """Write down that this life of the process begins, and what the last two tell."""
-        shared = self._shared
-        keys: set[tuple[str, str]] = set()
-        before: Sequence[Boot] = ()
-        deaths: Mapping[str, int] = {}
-        try:
-            shared.boot, before = await begin_boot(self._store, shared.clock.now())
-            deaths = await deadly_starts(self._store)
-            keys = await suspects_of(self._store, before)
-        except StoreUnavailableError as error:
-            shared.commits.health.failed(error)
-        except (StoreError, ValueError):  # damage to one turn must not keep the others waiting
-            log.critical("the lives before this one cannot be read", exc_info=True, extra=_START)
-        if keys:
-            log.warning(
-                "the process died twice soon after its start; turns that ran at both run one after "
-                "another now",
-                extra={"action": "start", "turns": sorted(keys)},
-            )
-        monotonic = shared.clock.monotonic
-        self._starts = Starts(
-            self._store, shared.boot, before=before, deaths=deaths, monotonic=monotonic
-        )
-        until = monotonic() + SOON
-        shared.suspects = Suspects(keys, until=until, monotonic=monotonic)
+        self._starts = await begin_life(self._store, self._shared)
         self._tasks.spawn(self._last(), name="steady")
 
     async def _last(self) -> None:
