@@ -243,7 +243,7 @@ IN_A_TOOL = [
             f"class A(Think):\n    @tool({option})\n    def pay(self): ...",
         )
         for option, wants in {
-            "effect='read'": "Use one of pure, idempotent, once.",
+            "effect='read'": "Use one of pure, idempotent, once, tx.",
             "timeout='5'": "Give seconds above 0, or None.",
             "needs_approval='no'": "Give True, False, or a function of the input and the context.",
         }.items()
