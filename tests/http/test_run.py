@@ -38,6 +38,7 @@ async def test_a_text_is_answered_with_the_result(tmp_path: Path):
                 "totalTokens": 15,
                 "reasoningTokens": None,
                 "cachedInputTokens": None,
+                "cacheWriteTokens": None,
             },
             "stopReason": "end",
         }

@@ -294,7 +294,7 @@ def _session(number: int) -> dict[str, Any]:
 async def _insert_turns(store: Store, *ids: str) -> None:
     empty = dict.fromkeys(
         ("input", "options", "body", "client_tools", "message_id", "idempotency_key", "metadata",
-         "message_ids", "principal", "incident", "journal_start", "started_at")
+         "message_ids", "principal", "incident", "journal_start", "started_at", "code")
     )  # fmt: skip
     fixed = {"agent": "a", "trigger": "programmatic", "status": "accepted", "created_at": 1.0}
     async with store.transaction() as tx:
