@@ -44,7 +44,8 @@ async def test_the_page_says_which_key_is_missing(
 ):
     async with served(page, NO_KEY, tmp_path, *command) as chat:
         await expect(chat.page.get_by_role("alert")).to_contain_text(
-            "assistant cannot answer yet. The model 'gpt-4o-mini' needs a key. Set OPENAI_API_KEY"
+            "assistant cannot answer yet. The model 'openai-chat:gpt-4o-mini' needs a key. "
+            "Set OPENAI_API_KEY"
         )
 
 

@@ -116,5 +116,8 @@ async def test_serve_says_which_key_is_missing_and_serves_all_the_same(tmp_path:
         settings = f"{address}/_thinkwell/settings"
         async with aiohttp.ClientSession() as client, client.get(settings) as answer:
             problems = (await answer.json())["problems"]
-    assert "keyless: The model 'groq:llama' needs a key. Set GROQ_API_KEY." in told
+    assert (
+        "keyless: The model 'groq:llama' needs a key. Set GROQ_API_KEY, or pass api_key=...."
+        in told
+    )
     assert problems.keys() == {"keyless", "modelless"}
