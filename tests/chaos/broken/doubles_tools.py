@@ -6,6 +6,7 @@ from tests.chaos.broken.base import Till
 from thinkwell import App
 from thinkwell.turn.run import tool_policy, tool_run
 
-tool_policy.REPEATABLE = tool_run.REPEATABLE = frozenset({"pure", "idempotent", "once"})
+tool_policy.after_cut = lambda claimed, tool: "run"
+tool_run.REPEATABLE = ("pure", "idempotent", "tx", "once")
 
 app = App(agents=[Till])
