@@ -27,6 +27,7 @@ async def ready(server: Server) -> int | None:
         return None
 
 
+@pytest.mark.timeout(300)  # eleven starts of a real server
 async def test_ten_deploys_during_one_turn_lose_nothing_double_nothing_and_use_no_attempt(
     world: World,
 ):
