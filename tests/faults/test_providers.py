@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults.provider import Misbehave, floods, head, provider, sends
 from tests.turns.support import Stage, running, untyped
-from thinkwell import Think
+from thinkwell import ChatRecovery, Think
 from thinkwell.messages.message import text_of
 from thinkwell.models import sse
 from thinkwell.models.openai_chat import OpenAIChatModel
@@ -30,7 +30,7 @@ WELL = sends(head(len(GOOD)), GOOD)
 
 class Plain(Think):
     max_retries = 0
-    max_recovery_attempts = 0
+    chat_recovery = ChatRecovery(max_attempts=0)
 
 
 @asynccontextmanager
