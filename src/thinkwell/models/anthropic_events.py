@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json as stdlib_json
 from typing import Any
 
 import msgspec
-
-from thinkwell.core import json
 
 
 class MessageUsage(msgspec.Struct, gc=False):
@@ -63,15 +60,3 @@ class MessageEvent(msgspec.Struct):
     message: MessageFrame | None = None
     usage: MessageUsage | None = None
     error: Any = None
-
-
-_decode = msgspec.json.Decoder(MessageEvent).decode
-
-
-def decode_event(payload: bytes) -> MessageEvent:
-    """One event. Raises `ValueError` for what is none."""
-    try:
-        return _decode(payload)
-    except ValueError:
-        # Half of a surrogate pair, when an emoji was cut between two deltas: msgspec refuses it.
-        return msgspec.convert(json.to_jsonable(stdlib_json.loads(payload)), MessageEvent)

@@ -12,10 +12,9 @@ ran is told as text, because Anthropic accepts only its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
-from thinkwell.core import json
 from thinkwell.messages.model_messages import (
     AssistantMessage,
     FileContent,
@@ -30,7 +29,12 @@ from thinkwell.messages.model_messages import (
 )
 from thinkwell.models.data_url import read_data_url
 from thinkwell.models.pairs import paired
-from thinkwell.models.result_text import foreign_call_text, result_text
+from thinkwell.models.result_text import (
+    file_text,
+    foreign_call_text,
+    made_file_text,
+    result_content,
+)
 
 PROVIDER: Final = "anthropic"
 _BEGINNING: Final = "(The conversation begins with your answer.)"
@@ -126,7 +130,7 @@ def _assistant_block(
             call = {"type": "tool_use", "id": call_id_of(item.tool_call_id)}
             return [{**call, "name": item.tool_name, "input": item.input}]
         case FileContent():
-            return [_text(f"[I made a file: {item.filename or item.media_type}]")]
+            return [_text(made_file_text(item))]
 
 
 def _thinking(item: ReasoningContent) -> list[dict[str, Any]]:
@@ -158,19 +162,8 @@ def _tool_result(item: ToolResultContent, call_id: str) -> dict[str, Any]:
 
 
 def _result_content(item: ToolResultContent) -> str | list[dict[str, Any]]:
-    if item.kind != "content":
-        return result_text(item)
-    return [_content_block(part) for part in cast("list[dict[str, Any]]", item.value)]
-
-
-def _content_block(part: Mapping[str, Any]) -> dict[str, Any]:
-    data, media_type = part.get("data"), part.get("mediaType")
-    if isinstance(data, str) and isinstance(media_type, str):
-        return _file(FileContent(f"data:{media_type};base64,{data}", media_type))
-    if isinstance(part.get("url"), str):
-        return _file(FileContent(part["url"], str(media_type or "image/png")))
-    text = part.get("text")
-    return _text(text if isinstance(text, str) and text else json.dumps(part))
+    found = result_content(item)
+    return found if isinstance(found, str) else [_user_block(part) for part in found]
 
 
 def _user_block(item: TextContent | FileContent) -> dict[str, Any]:
@@ -191,8 +184,7 @@ def _file(item: FileContent) -> dict[str, Any]:
     if item.media_type.startswith("text/") and data is not None:
         source = {"type": "text", "media_type": "text/plain", "data": data.text()}
         return {"type": "document", "source": source, **name}
-    where = "" if item.url.startswith("data:") else f": {item.url}"
-    return _text(f"[{item.filename or 'file'} ({item.media_type}){where}]")
+    return _text(file_text(item))
 
 
 def _source(item: FileContent) -> dict[str, Any]:

@@ -1,9 +1,8 @@
 """The events of an Anthropic message as model events.
 
-Owns the decoding of the payloads of one call and what lies between them: the open content blocks,
-the usage and the stop reason. Pure (bytes in, events out); connections, aborts and HTTP errors are
-`provider_http.py`'s. Kinds of events, blocks and deltas that are not known here are passed over
-and logged once: the API grows by adding them.
+Owns what lies between the payloads of one call: the open content blocks, the usage and the stop
+reason. `answer_stream.py` has the reading loop. Kinds of events, blocks and deltas that are not
+known here are passed over and logged once: the API grows by adding them.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.messages.usage import Usage
+from thinkwell.models.answer_stream import AnswerStream
 from thinkwell.models.anthropic_events import (
     MessageBlock,
     MessageDelta,
     MessageEvent,
     MessageFrame,
     MessageUsage,
-    decode_event,
 )
 from thinkwell.models.anthropic_messages import PROVIDER
 from thinkwell.models.base import (
@@ -42,8 +41,7 @@ from thinkwell.models.base import (
     ToolInputStart,
     ToolResult,
 )
-from thinkwell.models.provider_errors import cut_stream, stream_error, unreadable
-from thinkwell.models.sse import SsePayloads
+from thinkwell.models.provider_errors import cut_stream, stream_error
 from thinkwell.models.unknown_kinds import note_unknown
 
 _FINISH_REASONS: dict[str, FinishReason] = {
@@ -70,11 +68,13 @@ class _Open:
         self.signature = ""
 
 
-class MessageStream:
-    """The state of one streamed message. `done` is true once nothing more is to be read."""
+class MessageStream(AnswerStream):
+    """The state of one streamed message."""
+
+    frame = MessageEvent
 
     def __init__(self) -> None:
-        self._payloads = SsePayloads()
+        super().__init__(PROVIDER)
         self._open: dict[int, _Open] = {}
         self._message = MessageFrame()
         self._usage = MessageUsage()
@@ -82,20 +82,13 @@ class MessageStream:
         self._began = False
         self._cited: set[str] = set()
         self._parts = 0
-        self.done = False
-        self.failed = False
 
-    def feed(self, chunk: bytes) -> list[ModelEvent]:
-        """The events of one socket chunk."""
-        return self._take_all(self._payloads.feed(chunk))
-
-    def end(self, headers: Mapping[str, str], warnings: tuple[str, ...]) -> list[ModelEvent]:
-        """The last events, once the stream is over; the final one is terminal."""
-        events = self._take_all(self._payloads.flush())
-        if self.failed:
-            return events
+    def _end(
+        self, events: list[ModelEvent], headers: Mapping[str, str], warnings: tuple[str, ...]
+    ) -> None:
         if not self.done and self._stop_reason is None:
-            return [*events, Failure(cut_stream(PROVIDER, empty=not self._began))]
+            events.append(Failure(cut_stream(PROVIDER, empty=not self._began)))
+            return
         for index in list(self._open):
             self._close(index, events)
         reason = self._stop_reason or ""
@@ -110,22 +103,6 @@ class MessageStream:
                 warnings=warnings,
             )
         )
-        return events
-
-    def _take_all(self, payloads: list[bytes]) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
-        for payload in payloads:
-            if self.done:
-                break
-            if not payload:
-                continue
-            try:
-                event = decode_event(payload)
-            except ValueError as error:
-                self._fail(unreadable(PROVIDER, payload, error), events)
-                break
-            self._take(event, events)
-        return events
 
     def _take(self, event: MessageEvent, events: list[ModelEvent]) -> None:
         if event.delta is not None and event.type == "content_block_delta":
@@ -247,10 +224,6 @@ class MessageStream:
         if usage is not None:
             told = {n: v for n in usage.__struct_fields__ if (v := getattr(usage, n)) is not None}
             self._usage = msgspec.structs.replace(self._usage, **told)
-
-    def _fail(self, error: Exception, events: list[ModelEvent]) -> None:
-        self.done = self.failed = True
-        events.append(Failure(error))
 
 
 _KNOWN_DELTAS = frozenset(

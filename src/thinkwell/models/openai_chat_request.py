@@ -30,7 +30,7 @@ from thinkwell.messages.model_messages import (
 from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
 from thinkwell.models.pairs import paired
 from thinkwell.models.provider_options import given_options
-from thinkwell.models.result_text import result_text
+from thinkwell.models.result_text import file_text, result_text
 
 OPTION_NAMES: Final = {"openai-chat": ("openai", "openai-chat")}
 """Under which names a provider's options are looked for: OpenAI is one provider with two APIs."""
@@ -182,7 +182,7 @@ def _file(part: FileContent) -> dict[str, Any]:
     if part.url.startswith("data:"):
         name = part.filename or "file"
         return {"type": "file", "file": {"filename": name, "file_data": part.url}}
-    return {"type": "text", "text": f"[{part.filename or 'file'} ({part.media_type}): {part.url}]"}
+    return {"type": "text", "text": file_text(part)}
 
 
 def _assistant(message: AssistantMessage) -> list[dict[str, Any]]:

@@ -1,24 +1,20 @@
 """Chat-completion chunks as model events.
 
-Owns the decoding of the payloads of one call and the bookkeeping between them: which text or
-reasoning part is open, which tool calls are being written, the usage and the finish reason. It is
-pure (bytes in, events out) and leaves connections, aborts and HTTP errors to `provider_http.py`.
-Invariant: the events of `feed` and `end` together keep the contract of `base.py`; the terminal
-event comes from `end`, or from `feed` when the provider reports an error inside the stream.
+Owns the bookkeeping between the payloads of one call: which text or reasoning part is open, which
+tool calls are being written, the usage and the finish reason. `answer_stream.py` has the reading
+loop.
 """
 
 from __future__ import annotations
 
-import json as stdlib_json
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from thinkwell.core import json
-from thinkwell.core.errors import ModelError
 from thinkwell.core.ids import new_id
 from thinkwell.messages.usage import Usage
+from thinkwell.models.answer_stream import AnswerStream
 from thinkwell.models.base import (
     Failure,
     Finish,
@@ -34,8 +30,7 @@ from thinkwell.models.base import (
     ToolInputDelta,
     ToolInputStart,
 )
-from thinkwell.models.provider_errors import cut_stream, stream_error, unreadable
-from thinkwell.models.sse import SsePayloads
+from thinkwell.models.provider_errors import cut_stream, stream_error
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -106,15 +101,14 @@ class _OpenCall:
         self.started = False
 
 
-_decode = msgspec.json.Decoder(_Chunk).decode
+class ChatStream(AnswerStream):
+    """The state of one streamed call."""
 
-
-class ChatStream:
-    """The state of one streamed call. `done` is true once nothing more is to be read."""
+    frame = _Chunk
+    mark_ends = True
 
     def __init__(self, provider: str) -> None:
-        self._provider = provider
-        self._payloads = SsePayloads()
+        super().__init__(provider)
         self._text_id = ""
         self._reasoning_id = ""
         self._parts = 0
@@ -125,20 +119,13 @@ class ChatStream:
         self._response_id: str | None = None
         self._model_id: str | None = None
         self._saw_choice = False
-        self.done = False
-        self.failed = False
 
-    def feed(self, chunk: bytes) -> list[ModelEvent]:
-        """The events of one socket chunk."""
-        return self._decode_all(self._payloads.feed(chunk))
-
-    def end(self, headers: Mapping[str, str], warnings: tuple[str, ...]) -> list[ModelEvent]:
-        """The last events, once the stream is over; the final one is terminal."""
-        events = self._decode_all(self._payloads.flush())
-        if self.failed:
-            return events
+    def _end(
+        self, events: list[ModelEvent], headers: Mapping[str, str], warnings: tuple[str, ...]
+    ) -> None:
         if not self._saw_choice or (not self.done and self._raw_reason is None):
-            return [*events, Failure(cut_stream(self._provider, empty=not self._saw_choice))]
+            events.append(Failure(cut_stream(self._provider, empty=not self._saw_choice)))
+            return
         self._close_part(events)
         for call in self._calls:
             self._start_call(call, events)
@@ -154,42 +141,23 @@ class ChatStream:
                 warnings=warnings,
             )
         )
-        return events
 
-    def _decode_all(self, payloads: list[bytes]) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
-        for payload in payloads:
-            if self.done:
-                break
-            if payload == b"[DONE]":
-                self.done = True
-                break
-            if not payload:
-                continue
-            try:
-                chunk = _decode_chunk(payload)
-            except ValueError as error:
-                self._fail(unreadable(self._provider, payload, error), events)
-                break
-            if chunk.error is not None:
-                self._fail(stream_error(self._provider, chunk.error), events)
-                break
-            self._take(chunk, events)
-        return events
-
-    def _take(self, chunk: _Chunk, events: list[ModelEvent]) -> None:
-        if chunk.choices:
-            choice = chunk.choices[0]
+    def _take(self, event: _Chunk, events: list[ModelEvent]) -> None:
+        if event.error is not None:
+            self._fail(stream_error(self._provider, event.error), events)
+            return
+        if event.choices:
+            choice = event.choices[0]
             self._saw_choice = True
             if choice.delta is not None:
                 self._take_delta(choice.delta, events)
             if choice.finish_reason:
                 self._raw_reason = choice.finish_reason
-        if chunk.usage is not None:
-            self._usage = chunk.usage
+        if event.usage is not None:
+            self._usage = event.usage
         if self._response_id is None:
-            self._response_id = chunk.id
-            self._model_id = chunk.model
+            self._response_id = event.id
+            self._model_id = event.model
 
     def _take_delta(self, delta: _Delta, events: list[ModelEvent]) -> None:
         if thought := delta.reasoning_content or delta.reasoning:
@@ -254,21 +222,9 @@ class ChatStream:
         events.append(ToolInputStart(call.id, call.name))
         events.extend(ToolInputDelta(call.id, piece) for piece in call.arguments)
 
-    def _fail(self, error: ModelError, events: list[ModelEvent]) -> None:
-        self.done = self.failed = True
-        events.append(Failure(error))
-
     def _reason(self) -> FinishReason:
         reason = _FINISH_REASONS.get(self._raw_reason or "", "other")
         return "tool-calls" if self._calls and reason == "stop" else reason
-
-
-def _decode_chunk(payload: bytes) -> _Chunk:
-    try:
-        return _decode(payload)
-    except ValueError:
-        # Half of a surrogate pair, when an emoji was cut between two deltas: msgspec refuses it.
-        return msgspec.convert(json.to_jsonable(stdlib_json.loads(payload)), _Chunk)
 
 
 def _usage(usage: _Usage | None) -> Usage:

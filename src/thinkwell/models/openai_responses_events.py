@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json as stdlib_json
 from typing import Any
 
 import msgspec
-
-from thinkwell.core import json
 
 
 class InputDetails(msgspec.Struct, gc=False):
@@ -62,15 +59,3 @@ class ResponseEvent(msgspec.Struct):
     error: Any = None
     code: Any = None
     message: str | None = None
-
-
-_decode = msgspec.json.Decoder(ResponseEvent).decode
-
-
-def decode_event(payload: bytes) -> ResponseEvent:
-    """One event. Raises `ValueError` for what is none."""
-    try:
-        return _decode(payload)
-    except ValueError:
-        # Half of a surrogate pair, when an emoji was cut between two deltas: msgspec refuses it.
-        return msgspec.convert(json.to_jsonable(stdlib_json.loads(payload)), ResponseEvent)

@@ -31,7 +31,12 @@ from thinkwell.messages.model_messages import (
 from thinkwell.models.base import ModelRequest, NamedTool, ToolSpec
 from thinkwell.models.pairs import paired
 from thinkwell.models.provider_options import given_options
-from thinkwell.models.result_text import foreign_call_text, result_text
+from thinkwell.models.result_text import (
+    file_text,
+    foreign_call_text,
+    made_file_text,
+    result_content,
+)
 
 PROVIDER: Final = "openai"
 OPTIONS: Final = frozenset(
@@ -150,26 +155,19 @@ def _output(call_id: str, output: Any) -> dict[str, Any]:
 
 
 def _result(part: ToolResultContent) -> str | list[dict[str, Any]]:
-    if part.kind != "content":
-        return result_text(part)
-    return [_content(item) for item in cast("list[dict[str, Any]]", part.value)]
-
-
-def _content(part: Mapping[str, Any]) -> dict[str, Any]:
-    data, media_type = part.get("data"), part.get("mediaType")
-    if isinstance(data, str) and isinstance(media_type, str):
-        return _file(FileContent(f"data:{media_type};base64,{data}", media_type))
-    if isinstance(part.get("url"), str):
-        return _file(FileContent(part["url"], str(media_type or "image/png")))
-    text = part.get("text")
-    return _text(text if isinstance(text, str) else json.dumps(part))
+    found = result_content(part)
+    return found if isinstance(found, str) else [_block(item) for item in found]
 
 
 def _user_content(message: UserMessage) -> str | list[dict[str, Any]]:
     parts = message.content
     if len(parts) == 1 and isinstance(parts[0], TextContent):
         return parts[0].text
-    return [_text(p.text) if isinstance(p, TextContent) else _file(p) for p in parts]
+    return [_block(part) for part in parts]
+
+
+def _block(part: TextContent | FileContent) -> dict[str, Any]:
+    return _text(part.text) if isinstance(part, TextContent) else _file(part)
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -185,7 +183,7 @@ def _file(part: FileContent) -> dict[str, Any]:
     if inline:
         name = part.filename or f"file.{part.media_type.rpartition('/')[2]}"
         return {"type": "input_file", "filename": name, "file_data": part.url}
-    return _text(f"[{part.filename or 'file'} ({part.media_type}): {part.url}]")
+    return _text(file_text(part))
 
 
 def _assistant_items(message: AssistantMessage) -> list[dict[str, Any]]:
@@ -207,8 +205,7 @@ def _assistant_item(
             call = {"type": "function_call", "call_id": part.tool_call_id, "name": part.tool_name}
             return [{**call, "arguments": json.dumps(part.input)}]
         case FileContent():
-            text = f"[I made a file: {part.filename or part.media_type}]"
-            return [{"role": "assistant", "content": text}]
+            return [{"role": "assistant", "content": made_file_text(part)}]
 
 
 def _reasoning(part: ReasoningContent) -> list[dict[str, Any]]:

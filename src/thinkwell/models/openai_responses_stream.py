@@ -1,9 +1,8 @@
 """The events of an OpenAI response as model events.
 
-Owns the decoding of the payloads of one call and what lies between them: the open output items, the
-usage and how it ended. Pure (bytes in, events out); connections, aborts and HTTP errors are
-`provider_http.py`'s. Kinds of events and items that are not known here are passed over and logged
-once: the API grows by adding them.
+Owns what lies between the payloads of one call: the open output items, the usage and how it ended.
+`answer_stream.py` has the reading loop. Kinds of events and items that are not known here are
+passed over and logged once: the API grows by adding them.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from thinkwell.messages.usage import Usage
+from thinkwell.models.answer_stream import AnswerStream
 from thinkwell.models.base import (
     Failure,
     Finish,
@@ -33,12 +33,10 @@ from thinkwell.models.openai_responses_events import (
     ResponseEvent,
     ResponseFrame,
     ResponseUsage,
-    decode_event,
 )
 from thinkwell.models.openai_responses_request import PROVIDER
 from thinkwell.models.openai_server_tools import SERVER_CALLS, server_call
-from thinkwell.models.provider_errors import cut_stream, stream_error, unreadable
-from thinkwell.models.sse import SsePayloads
+from thinkwell.models.provider_errors import cut_stream, stream_error
 from thinkwell.models.unknown_kinds import note_unknown
 
 _INCOMPLETE: dict[str, FinishReason] = {
@@ -75,11 +73,13 @@ class _Open:
         self.summaries = 0
 
 
-class ResponseStream:
-    """The state of one streamed response. `done` is true once nothing more is to be read."""
+class ResponseStream(AnswerStream):
+    """The state of one streamed response."""
+
+    frame = ResponseEvent
 
     def __init__(self) -> None:
-        self._payloads = SsePayloads()
+        super().__init__(PROVIDER)
         self._open: dict[int, _Open] = {}
         self._response = ResponseFrame()
         self._ended = ""
@@ -87,20 +87,13 @@ class ResponseStream:
         self._called = False
         self._refused = False
         self._cited: set[str] = set()
-        self.done = False
-        self.failed = False
 
-    def feed(self, chunk: bytes) -> list[ModelEvent]:
-        """The events of one socket chunk."""
-        return self._take_all(self._payloads.feed(chunk))
-
-    def end(self, headers: Mapping[str, str], warnings: tuple[str, ...]) -> list[ModelEvent]:
-        """The last events, once the stream is over; the final one is terminal."""
-        events = self._take_all(self._payloads.flush())
-        if self.failed:
-            return events
+    def _end(
+        self, events: list[ModelEvent], headers: Mapping[str, str], warnings: tuple[str, ...]
+    ) -> None:
         if not self._ended:
-            return [*events, Failure(cut_stream(PROVIDER, empty=not self._began))]
+            events.append(Failure(cut_stream(PROVIDER, empty=not self._began)))
+            return
         for index in list(self._open):
             self._close(index, {}, events)
         response = self._response
@@ -117,22 +110,6 @@ class ResponseStream:
                 warnings=warnings,
             )
         )
-        return events
-
-    def _take_all(self, payloads: list[bytes]) -> list[ModelEvent]:
-        events: list[ModelEvent] = []
-        for payload in payloads:
-            if self.done:
-                break
-            if not payload or payload == b"[DONE]":
-                continue
-            try:
-                event = decode_event(payload)
-            except ValueError as error:
-                self._fail(unreadable(PROVIDER, payload, error), events)
-                break
-            self._take(event, events)
-        return events
 
     def _take(self, event: ResponseEvent, events: list[ModelEvent]) -> None:
         match event.type:
@@ -250,10 +227,6 @@ class ResponseStream:
             name = cast("str | None", annotation.get("filename"))
             document = SourceDocument(source_id, "application/octet-stream", name or key, name)
             events.append(document)
-
-    def _fail(self, error: Exception, events: list[ModelEvent]) -> None:
-        self.done = self.failed = True
-        events.append(Failure(error))
 
     def _raw_reason(self) -> str:
         details = self._response.incomplete_details
