@@ -92,6 +92,19 @@ class ModelEnded(JournalBody, frozen=True, kw_only=True):
     """What the model gave to the hidden answer tool, which no chunk tells."""
 
 
+class ModelPaused(JournalBody, frozen=True, kw_only=True):
+    """The provider paused amid its own tools; it goes on in another call of the same step."""
+
+    step: int
+    at: float
+    reason: str = ""
+    """In the provider's own words."""
+    usage: Usage = msgspec.field(default_factory=Usage)
+    options: Mapping[str, Any] = {}
+    """Provider options that the next call sends along."""
+    response_id: str | None = None
+
+
 class ModelFailed(JournalBody, frozen=True, kw_only=True):
     """A model call failed or fell silent; another one may follow."""
 
@@ -162,6 +175,7 @@ JournalEvent: TypeAlias = (
     AttemptBegun
     | ModelAsked
     | ModelEnded
+    | ModelPaused
     | ModelFailed
     | HookDecided
     | CallClaimed
@@ -176,6 +190,7 @@ _TYPES: dict[str, type[JournalBody]] = {
     "attempt": AttemptBegun,
     "request": ModelAsked,
     "model": ModelEnded,
+    "pause": ModelPaused,
     "failure": ModelFailed,
     "decision": HookDecided,
     "claim": CallClaimed,

@@ -43,14 +43,20 @@ KEEP_RECENT = 4
 MAX_TOOL_OUTPUT_CHARS = 500
 MAX_TEXT_CHARS = 10_000
 _STEP = 4
+_CUT = "input-streaming"
 
 _AssistantContent: TypeAlias = TextContent | ReasoningContent | FileContent | ToolCallContent
 
 
-def to_model_messages(message: UIMessage) -> tuple[ModelMessage, ...]:
-    """What a model gets of one message: nothing, one message, or two for each step with calls."""
+def to_model_messages(
+    message: UIMessage, *, open_provider_calls: bool = False
+) -> tuple[ModelMessage, ...]:
+    """What a model gets of one message: nothing, one message, or two for each step with calls.
+
+    `open_provider_calls`: with calls that the provider is still running, for that provider alone.
+    """
     if message["role"] == "assistant":
-        return _assistant_messages(message["parts"])
+        return _assistant_messages(message["parts"], open_provider_calls)
     if message["role"] == "system":
         # Notes about what happened (10.5). A browser can send this role too, so it gets no power.
         text = text_of(message)
@@ -80,20 +86,20 @@ def without_closing_word(messages: Sequence[ModelMessage]) -> tuple[ModelMessage
     return tuple(messages[:-1] if added else messages)
 
 
-def _assistant_messages(parts: list[Part]) -> tuple[ModelMessage, ...]:
+def _assistant_messages(parts: list[Part], open_calls: bool) -> tuple[ModelMessage, ...]:  # noqa: FBT001
     messages: list[ModelMessage] = []
     block: list[Part] = []
     for part in parts:
         if part.get("type") == "step-start":
-            messages.extend(_block_messages(block))
+            messages.extend(_block_messages(block, open_calls))
             block = []
         else:
             block.append(part)
-    messages.extend(_block_messages(block))
+    messages.extend(_block_messages(block, open_calls))
     return tuple(messages)
 
 
-def _block_messages(block: list[Part]) -> list[ModelMessage]:
+def _block_messages(block: list[Part], open_calls: bool) -> list[ModelMessage]:  # noqa: FBT001
     content: list[_AssistantContent] = []
     results: list[ToolResultContent] = []
     for part in block:
@@ -103,6 +109,8 @@ def _block_messages(block: list[Part]) -> list[ModelMessage]:
         elif (result := _result(part)) is not None:
             content.append(_call(part))
             results.append(result)
+        elif open_calls and part.get("providerExecuted") is True and part.get("state") != _CUT:
+            content.append(_call(part))
     messages: list[ModelMessage] = [AssistantMessage(tuple(content))] if content else []
     return [*messages, ToolMessage(tuple(results))] if results else messages
 

@@ -28,6 +28,15 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             cache_write_tokens=_sum(self.cache_write_tokens, other.cache_write_tokens),
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        """What is left of a sum without one of its parts."""
+        left = {
+            name: None if (count := getattr(self, name)) is None else count - taken
+            for name in self.__struct_fields__
+            if (taken := getattr(other, name) or 0)
+        }
+        return msgspec.structs.replace(self, **left) if left else self
+
 
 def _sum(a: int | None, b: int | None) -> int | None:
     if a is None or b is None:

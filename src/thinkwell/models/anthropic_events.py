@@ -16,12 +16,19 @@ class MessageUsage(msgspec.Struct, gc=False):
     cache_read_input_tokens: int | None = None
 
 
+class MessageContainer(msgspec.Struct, gc=False):
+    """Where Anthropic's tools have worked; a request that goes on names it."""
+
+    id: str
+
+
 class MessageFrame(msgspec.Struct, gc=False):
     """The frame of an answer."""
 
     id: str | None = None
     model: str | None = None
     usage: MessageUsage | None = None
+    container: MessageContainer | None = None
 
 
 class MessageBlock(msgspec.Struct):
@@ -48,6 +55,7 @@ class MessageDelta(msgspec.Struct, gc=False):
     signature: str | None = None
     citation: dict[str, Any] | None = None
     stop_reason: str | None = None
+    container: MessageContainer | None = None
 
 
 class MessageEvent(msgspec.Struct):

@@ -17,6 +17,7 @@ from thinkwell.messages.usage import Usage
 from thinkwell.models.answer_stream import AnswerStream
 from thinkwell.models.anthropic_events import (
     MessageBlock,
+    MessageContainer,
     MessageDelta,
     MessageEvent,
     MessageFrame,
@@ -52,6 +53,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "tool_use": "tool-calls",
     "refusal": "content-filter",
 }
+_PAUSED = "pause_turn"
 _RESULT = "_tool_result"
 
 
@@ -79,6 +81,7 @@ class MessageStream(AnswerStream):
         self._message = MessageFrame()
         self._usage = MessageUsage()
         self._stop_reason: str | None = None
+        self._container: MessageContainer | None = None
         self._began = False
         self._cited: set[str] = set()
         self._parts = 0
@@ -101,6 +104,7 @@ class MessageStream(AnswerStream):
                 model_id=self._message.model,
                 headers=headers,
                 warnings=warnings,
+                paused=self._pause() if reason == _PAUSED else None,
             )
         )
 
@@ -120,9 +124,12 @@ class MessageStream(AnswerStream):
             case "message_start":
                 self._began = True
                 self._message = event.message or self._message
+                self._container = self._message.container
                 self._count(self._message.usage)
             case "message_delta":
-                self._stop_reason = event.delta.stop_reason if event.delta else None
+                if event.delta is not None:
+                    self._stop_reason = event.delta.stop_reason
+                    self._container = event.delta.container or self._container
                 self._count(event.usage)
             case "message_stop":
                 self.done = True
@@ -218,6 +225,10 @@ class MessageStream(AnswerStream):
         else:
             name = str(title or f"Document {citation.get('document_index', 0)}")
             events.append(SourceDocument(source_id, "application/octet-stream", name))
+
+    def _pause(self) -> dict[str, Any]:
+        """What the request that goes on must name: the container in which tools have worked."""
+        return {"container": self._container.id} if self._container else {}
 
     def _count(self, usage: MessageUsage | None) -> None:
         """Counts are told at the beginning and again, whole, at the end."""

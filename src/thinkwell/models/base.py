@@ -213,6 +213,10 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     provider_metadata: dict[str, Any] | None = None
     warnings: tuple[str, ...] = ()
+    paused: Mapping[str, Any] | None = None
+    """Set if the provider has only paused, amid tools that it runs itself: it goes on once it is
+    sent what it has said. Holds the provider options to send along, usually none.
+    """
 
 
 class Failure(msgspec.Struct, frozen=True):

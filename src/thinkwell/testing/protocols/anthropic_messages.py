@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final, cast
 
+from thinkwell.core import json
 from thinkwell.testing.protocols.reply import Reply, event
 
 PATH: Final = "/v1/messages"
 _ID: Final = re.compile(r"^[a-zA-Z0-9_-]+$")
 _MOST_MARKERS: Final = 4
+_RESULT: Final = "_tool_result"
 Block = dict[str, Any]
 
 
@@ -33,6 +35,7 @@ def _faults(body: Mapping[str, Any]) -> Iterator[str]:
     for message in messages:
         yield from _block_faults(message)
     yield from _pair_faults(messages)
+    yield from _server_faults(messages)
     if _markers(body) > _MOST_MARKERS:
         yield f"more than {_MOST_MARKERS} blocks with cache_control"
     kinds = {block["type"] for message in messages for block in _blocks(message)}
@@ -95,6 +98,23 @@ def _pair_faults(messages: list[dict[str, Any]]) -> Iterator[str]:
             yield "tool_result blocks must come first in the content"
 
 
+def _server_faults(messages: list[dict[str, Any]]) -> Iterator[str]:
+    """Only an answer that was paused may hold a call without its result: the last message."""
+    for place, message in enumerate(messages):
+        blocks = _blocks(message)
+        asked = {b["id"]: b["name"] for b in blocks if b["type"] == "server_tool_use"}
+        given = {b["tool_use_id"] for b in blocks if b["type"].endswith(_RESULT)}
+        last = place == len(messages) - 1
+        for call_id, name in asked.items():
+            if call_id not in given and not last:
+                yield (
+                    f"messages.{place}: `{name}` tool use with id `{call_id}` was found without a "
+                    f"corresponding `{name}{_RESULT}` block"
+                )
+        if last and message["role"] == "assistant" and not asked:
+            yield "This model does not support assistant message prefill."
+
+
 def _markers(body: Mapping[str, Any]) -> int:
     system = cast("str | list[Block]", body.get("system") or [])
     blocks: list[Block] = [] if isinstance(system, str) else [*system]
@@ -135,6 +155,16 @@ def _contents(reply: Reply) -> Iterator[tuple[Block, list[Block]]]:
         thoughts = [{"type": "thinking_delta", "thinking": text} for text in reply.reasoning]
         signed = {"type": "signature_delta", "signature": reply.signature or "sig"}
         yield {"type": "thinking", "thinking": "", "signature": ""}, [*thoughts, signed]
+    for call in reply.server_calls:
+        if not call.asked_before:
+            asked: Block = {"type": "server_tool_use", "id": call.id, "name": call.name}
+            yield (
+                {**asked, "input": {}},
+                [{"type": "input_json_delta", "partial_json": json.dumps(call.input)}],
+            )
+        if call.result is not None:
+            found = {"type": f"{call.name}{_RESULT}", "tool_use_id": call.id}
+            yield {**found, "content": call.result}, []
     if reply.deltas:
         texts = [{"type": "text_delta", "text": text} for text in reply.deltas]
         yield {"type": "text", "text": ""}, texts

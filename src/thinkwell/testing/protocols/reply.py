@@ -19,6 +19,19 @@ class MockCall:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MockServerCall:
+    """A call that the provider runs itself, where its protocol has that."""
+
+    name: str
+    input: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    id: str = "srvtoolu_1"
+    result: Any = None
+    """None: there is none yet."""
+    asked_before: bool = False
+    """The call was in an answer before this one; here is only its result."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Reply:
     """A well-formed answer."""
 
@@ -28,6 +41,8 @@ class Reply:
     """Reasoning deltas, sent before the text."""
     signature: str = ""
     """What the provider wants to see again with the reasoning, where its protocol has that."""
+    server_calls: Sequence[MockServerCall] = ()
+    """Calls that the provider runs, sent before the text."""
     calls: Sequence[MockCall] = ()
     """Tool calls, sent after the text."""
     finish_reason: str | None = None

@@ -15,6 +15,7 @@ from thinkwell.journal.budget import GivenUp, RecoveryKind
 from thinkwell.journal.ledger import LedgerRow
 from thinkwell.messages.fold import Fold
 from thinkwell.messages.message import Part, UIMessage, is_tool_part, tool_parts
+from thinkwell.messages.usage import Usage
 from thinkwell.models.base import Finish
 from thinkwell.session.rows import Appended
 from thinkwell.turn.run.step_result import has_result, last_block, step_blocks
@@ -127,6 +128,17 @@ class GrowingReply:
         return [part for block in blocks for part in block]
 
 
+class Pauses(msgspec.Struct, frozen=True):
+    """Model calls that ended because the provider paused amid its own tools."""
+
+    count: int = 0
+    """How many there were in this turn."""
+    usage: Usage = Usage()
+    """Their tokens, of those in the open step."""
+    options: Mapping[str, Any] | None = None
+    """What the next call sends along; None if the model has said something since."""
+
+
 class Past:
     """What earlier attempts left, after a crash or a stall."""
 
@@ -139,6 +151,7 @@ class Past:
         "ledger",
         "milestones",
         "open_text",
+        "pauses",
         "progress",
         "step_open",
     )
@@ -160,6 +173,8 @@ class Past:
         """Whether the step that comes now was begun."""
         self.finish: Finish | None = None
         """How the model call of that step had ended, as far as the journal knows."""
+        self.pauses = Pauses()
+        """How often the provider has paused, and where."""
         self.open_text: str | None = None
         """A text part left open, which the next text goes on with."""
         self.ledger: Mapping[str, LedgerRow] = {}

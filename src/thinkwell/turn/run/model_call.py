@@ -84,7 +84,9 @@ async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     if reader.finish is None:
         raise StageError("stream", ModelError("The model's stream ended without saying why."))
     await close_open_text(turn)
-    calls = [*reader.calls, *_unfinished_calls(turn, reader.calls), *_unanswered_calls(turn)]
+    calls = [*reader.calls, *_unfinished_calls(turn, reader.calls)]
+    if reader.finish.paused is None or calls:
+        calls += unanswered_calls(turn)
     return ModelReply(reader.finish, calls, reader.final_answer)
 
 
@@ -104,7 +106,7 @@ def _unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[P
     ]
 
 
-def _unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
+def unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
     """Calls that the provider should have run: without a result, they get an error."""
     block = turn.reply.last_step()
     asked = [part for part in block if part.get("providerExecuted") is True]

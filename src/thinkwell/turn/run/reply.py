@@ -20,9 +20,10 @@ from thinkwell.models.error_classes import default_error_classifier
 from thinkwell.turn.end.classify import classify
 from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
 from thinkwell.turn.run.call_chunks import emit_call, provider_chunks
+from thinkwell.turn.run.growth import Pauses
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_decision, note_failure
-from thinkwell.turn.run.model_call import ModelReply, call_model
+from thinkwell.turn.run.model_call import ModelReply, call_model, unanswered_calls
 from thinkwell.turn.run.pending_call import PendingCall, read_call
 from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.step import Step
@@ -56,7 +57,29 @@ async def get_reply(turn: RunningTurn, step: Step) -> StepReply:
         reply = await _say(turn, step, step.response)
     else:
         reply = await _ask_retrying(turn, step)
+    if reply.finish.paused is not None or turn.past.pauses.count:
+        if _goes_on(turn, reply):
+            return reply  # hooks see it once it is whole
+        reply = _whole(turn, reply)
     return await _respond(turn, step, reply)
+
+
+def _goes_on(turn: RunningTurn, reply: StepReply) -> bool:
+    """Whether the provider has paused and is asked to go on: each time counts as a step."""
+    if reply.finish.paused is None or reply.calls:
+        return False
+    return turn.steps_used + 1 < turn.settings.max_steps
+
+
+def _whole(turn: RunningTurn, reply: StepReply) -> StepReply:
+    """The reply of the step, with the tokens of calls that only paused; no call stays open."""
+    pauses, turn.past.pauses = turn.past.pauses, Pauses(turn.past.pauses.count)
+    calls = reply.calls
+    if reply.finish.paused is not None and not calls:
+        calls = unanswered_calls(turn)
+    usage = pauses.usage + reply.finish.usage
+    finish = msgspec.structs.replace(reply.finish, usage=usage, paused=None)
+    return msgspec.structs.replace(reply, finish=finish, calls=calls)
 
 
 async def _ask_retrying(turn: RunningTurn, step: Step) -> StepReply:

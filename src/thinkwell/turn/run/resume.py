@@ -24,6 +24,7 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.journal.boots import was_unplanned
 from thinkwell.journal.budget import Interruption, progress_of, tool_place, work_of
+from thinkwell.journal.events import ModelPaused, encode_event, kind_of
 from thinkwell.journal.ledger import read_ledger
 from thinkwell.journal.reading import StoredJournal, read_journal
 from thinkwell.journal.turn_log import TurnLog
@@ -31,7 +32,7 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, tool_name, tool_parts
 from thinkwell.models.base import Finish
 from thinkwell.turn.end.ending import Completed
-from thinkwell.turn.run.growth import OutsideAnswer
+from thinkwell.turn.run.growth import OutsideAnswer, Pauses
 from thinkwell.turn.run.pending_call import is_dynamic
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step_result import (
@@ -88,6 +89,7 @@ async def restore(turn: RunningTurn) -> Completed | None:
     ended = position.steps_begun - (1 if position.step_open else 0)
     turn.step_number = max(ended, 0)
     _restore_steps(turn, stored, ended)
+    turn.past.pauses = _read_pauses(turn)
     if position.finish_reason is None:
         return None
     asked = bool(turn.steps and turn.steps[-1].tool_calls)  # and was not let go on
@@ -168,6 +170,42 @@ def reopen(turn: RunningTurn) -> None:
     position = read_position(chunks)
     turn.past.step_open = position.step_open
     turn.past.finish = None
+    turn.past.pauses = _read_pauses(turn)
+
+
+def note_pause(turn: RunningTurn, finish: Finish) -> None:
+    """The provider paused: the step stays open, and the next call goes on in it."""
+    event = ModelPaused(
+        step=turn.step_number,
+        at=turn.parts.clock.now(),
+        reason=finish.raw_reason,
+        usage=finish.usage,
+        options=finish.paused or {},
+        response_id=finish.response_id,
+    )
+    turn.note(kind_of(event), encode_event(event))
+    turn.past.step_open = True
+    turn.past.pauses = _after(turn.past.pauses, event)
+
+
+def _after(pauses: Pauses, event: ModelPaused) -> Pauses:
+    return Pauses(pauses.count + 1, pauses.usage + event.usage, event.options)
+
+
+def _read_pauses(turn: RunningTurn) -> Pauses:
+    """How often the provider has paused, as the journal says, and whether it waits to go on."""
+    pauses, said = Pauses(), len(turn.log.bodies)
+    for event in turn.log.events:
+        if event.kind == "pause":
+            paused = msgspec.json.decode(event.body, type=ModelPaused)
+            earlier = paused.step != turn.step_number
+            pauses = Pauses(pauses.count + 1) if earlier else _after(pauses, paused)
+            said = event.seq
+        elif event.kind == "hidden":
+            said = -1
+    if pauses.options is not None and said != len(turn.log.bodies):  # the call after it was cut
+        pauses = msgspec.structs.replace(pauses, options=None)
+    return pauses
 
 
 async def close_open_parts(turn: RunningTurn) -> None:

@@ -7,7 +7,7 @@ clients.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, cast
@@ -145,7 +145,20 @@ class RunningTurn:
 
     def begun_step(self) -> tuple[ModelMessage, ...]:
         """What the model had said in a step that was cut: it is asked to go on from there."""
-        return step_messages(self.reply.last_step()) if self.past.step_open else ()
+        if not self.past.step_open:
+            return ()
+        paused = self.paused is not None
+        return step_messages(self.reply.last_step(), with_provider_calls=paused)
+
+    @property
+    def steps_used(self) -> int:
+        """How many of its steps it has used up; a provider that paused was asked once more."""
+        return self.step_number + self.past.pauses.count
+
+    @property
+    def paused(self) -> Mapping[str, Any] | None:
+        """What to send along to a provider that has paused in the open step; None if none has."""
+        return self.past.pauses.options if self.past.step_open else None
 
     def steered(self) -> bool:
         """Whether a steering input waits for this turn to make room (DESIGN §8.8)."""

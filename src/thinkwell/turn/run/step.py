@@ -57,12 +57,16 @@ class Conversation:
         """A hook chose other messages; later steps go on from them."""
         self._messages = messages
 
-    def messages(self, begun: tuple[ModelMessage, ...] = ()) -> tuple[ModelMessage, ...]:
+    def messages(
+        self, begun: tuple[ModelMessage, ...] = (), *, paused: bool = False
+    ) -> tuple[ModelMessage, ...]:
         """What the model is sent, with a step it has begun.
 
-        Never ends with an assistant message (spec/02 §10.12).
+        Never ends with an assistant message (spec/02 §10.12), unless the provider has `paused` in
+        it: then it wants to see just that.
         """
-        return tuple(close_with_user(self._messages + begun))
+        said = self._messages + begun
+        return said if paused else tuple(close_with_user(said))
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,16 +104,18 @@ async def prepare_step(
         steps=tuple(turn.steps),
         model=prompt.model,
         system=conversation.system,
-        messages=conversation.messages(begun),
+        messages=conversation.messages(begun, paused=turn.paused is not None),
         tools=MappingProxyType(tools),
         tool_choice=(_choice(prompt.config) if tools else None) or "auto",
-        remaining_steps=max(turn.settings.max_steps - turn.step_number, 0),
+        remaining_steps=max(turn.settings.max_steps - turn.steps_used, 0),
         runtime_context=conversation.runtime_context,
         request=ModelRequest(messages=()),
     )
     config, response = SAME_STEP, None
     # What hooks are shown is what would be sent: they may keep it as the key of a cache.
     context = _with_request(turn, prompt.config, context, sections)
+    if turn.paused:
+        context = _with_options(context, {context.model.provider: turn.paused})
     if turn.parts.hooks.registry.hooks("before_step"):
         context, config, response = await _ask_hooks(turn, known, sections, context)
         _keep(conversation, config)
@@ -158,7 +164,7 @@ def step_tools(turn: RunningTurn, prompt: Prompt) -> dict[str, Tool]:
 
 def _is_last_permitted(turn: RunningTurn) -> bool:
     settings = turn.settings
-    return settings.on_max_steps != "answer" and turn.step_number + 1 >= settings.max_steps
+    return settings.on_max_steps != "answer" and turn.steps_used + 1 >= settings.max_steps
 
 
 def _patch(
@@ -204,6 +210,12 @@ def _with_request(
     output = _output(turn, SAME_STEP)
     if output is not None and _is_native(output, context.model, context.tools):
         request = _with_format(request, output)
+    return msgspec.structs.replace(context, request=request)
+
+
+def _with_options(context: StepContext, options: Mapping[str, Any]) -> StepContext:
+    merged = merge_options(context.request.provider_options, options)
+    request = msgspec.structs.replace(context.request, provider_options=merged)
     return msgspec.structs.replace(context, request=request)
 
 

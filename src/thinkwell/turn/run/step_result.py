@@ -46,10 +46,21 @@ def last_block(parts: Sequence[Part]) -> list[Part]:
 
 
 def step_messages(
-    block: Sequence[Mapping[str, Any]], *, with_open_calls: bool = False
+    block: Sequence[Mapping[str, Any]],
+    *,
+    with_open_calls: bool = False,
+    with_provider_calls: bool = False,
 ) -> tuple[ModelMessage, ...]:
-    """A step as the model sees it afterwards; with calls that have no result yet if asked for."""
+    """A step as the model sees it afterwards.
+
+    If asked for, with calls that have no result yet: all of them, for hooks, or those that the
+    provider runs and has paused in, which it wants to see again as it left them.
+    """
     parts = [dict(part) for part in block]
+    if with_provider_calls:
+        return to_model_messages(
+            {"id": "", "role": "assistant", "parts": parts}, open_provider_calls=True
+        )
     if with_open_calls:
         parts = [
             {**part, "state": "output-available", "output": None}

@@ -28,7 +28,7 @@ from thinkwell.turn.run.model_call import close_open_text
 from thinkwell.turn.run.output import OutputPending, read_output
 from thinkwell.turn.run.pending_call import PendingCall
 from thinkwell.turn.run.reply import StepReply, get_reply
-from thinkwell.turn.run.resume import CUT, close_open_parts, open_tool_calls
+from thinkwell.turn.run.resume import CUT, close_open_parts, note_pause, open_tool_calls
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.shown_tools import shown_in_step
 from thinkwell.turn.run.spans import UNTRACED, step_span
@@ -75,6 +75,9 @@ async def run_steps(turn: RunningTurn, prompt: Prompt) -> Ending:
             reply = await get_reply(turn, step)
             if told is not None:
                 told(reply.finish)
+        if reply.finish.paused is not None:
+            note_pause(turn, reply.finish)
+            continue
         following = await finish_step(turn, step, reply)
         _add_step(turn, conversation, turn.steps[-1])
         following = await _read_output(turn, step, reply, following)
@@ -159,11 +162,11 @@ async def _may_continue(turn: RunningTurn) -> Next:
         return Final("stop_when")
     if turn.steered():
         return Final("steered")
-    if turn.step_number < settings.max_steps:
+    if turn.steps_used < settings.max_steps:
         return Continue()
     if settings.on_max_steps == "error":
-        raise StageError("step", MaxStepsError(turn.step_number))
-    if settings.on_max_steps == "answer" and turn.step_number == settings.max_steps:
+        raise StageError("step", MaxStepsError(turn.steps_used))
+    if settings.on_max_steps == "answer" and turn.steps_used == settings.max_steps:
         return Continue(last=True)
     return Final("max_steps")
 
@@ -210,6 +213,8 @@ async def _finish_interrupted_step(
 ) -> Next:
     if not turn.past.step_open:
         return await _after_last_step(turn)
+    if turn.paused is not None:
+        return Continue()
     await close_open_parts(turn)
     parts = open_tool_calls(turn)
     if not parts and turn.past.finish in (None, CUT):

@@ -20,6 +20,7 @@ from thinkwell.journal.events import (
     ModelAsked,
     ModelEnded,
     ModelFailed,
+    ModelPaused,
     OutsideAnswered,
     Said,
     read_events,
@@ -140,6 +141,8 @@ def _read(script: TurnScript, reading: _Reading, event: JournalEvent) -> None:
             _begin_call(script, reading, event)
         case ModelEnded() | ModelFailed():
             _end_call(reading, event)
+        case ModelPaused():
+            _pause_call(reading, event)
         case CallClaimed():
             script.claimed.append((event.call_id, reading.attempt))
         case CallSettled():
@@ -203,6 +206,19 @@ def _end_call(reading: _Reading, event: ModelEnded | ModelFailed) -> None:
         provider_metadata=event.provider_metadata,
         warnings=event.warnings,
     )
+
+
+def _pause_call(reading: _Reading, event: ModelPaused) -> None:
+    call, reading.open = reading.open, None
+    if call is not None:
+        call.ended_at, call.end = event.at, "finish"
+        call.finish = Finish(
+            reason="other",
+            raw_reason=event.reason,
+            usage=event.usage,
+            response_id=event.response_id,
+            paused=event.options,
+        )
 
 
 def model_events(call: ScriptedCall, later: Sequence[Chunk] = ()) -> list[ModelEvent]:

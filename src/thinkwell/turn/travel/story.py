@@ -21,6 +21,7 @@ from thinkwell.journal.events import (
     ModelAsked,
     ModelEnded,
     ModelFailed,
+    ModelPaused,
     OutsideAnswered,
     Said,
     read_events,
@@ -141,7 +142,7 @@ class _Teller:
                 self.story.attempts.append(event.at)
             case ModelAsked():
                 self._asked(event)
-            case ModelEnded() | ModelFailed():
+            case ModelEnded() | ModelFailed() | ModelPaused():
                 self._answered(event)
             case HookDecided():
                 self._decided(event)
@@ -180,7 +181,7 @@ class _Teller:
             use.problem = found.problem
         self._step(event.step).models.append(use)
 
-    def _answered(self, event: ModelEnded | ModelFailed) -> None:
+    def _answered(self, event: ModelEnded | ModelFailed | ModelPaused) -> None:
         models = self._step().models
         if not models:  # a hook answered in the model's place
             return
@@ -188,8 +189,11 @@ class _Teller:
         use.took = max(event.at - use.at, 0.0) if event.at else None
         if isinstance(event, ModelFailed):
             use.error = event.error
+        elif isinstance(event, ModelPaused):
+            use.finish_reason, use.usage = "paused", event.usage
         else:
-            use.finish_reason, use.usage = event.finish_reason, event.usage
+            paused = (each.usage for each in models[:-1] if each.finish_reason == "paused")
+            use.finish_reason, use.usage = event.finish_reason, event.usage - sum(paused, Usage())
 
     def _decided(self, event: HookDecided) -> None:
         decision = HookDecision(event=event.event, hook=event.hook, said=dict(event.said))
