@@ -48,6 +48,7 @@ from thinkwell.hooks.values import ValueKind, returned
 from thinkwell.journal.blobs import Blob
 from thinkwell.journal.code_version import CodeVersion
 from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.left_rows import LeftRows
 from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turn_log import Owner
@@ -111,6 +112,8 @@ class Shared:
         self.app_version: str | None = None
         """What turn rows say about the app's code."""
         self.take_over = TakeOver(lambda: self.crowd.running)
+        self.left_rows = LeftRows(store)
+        """Where the journals of turns stand that a dead process has left."""
         self.draining = False
         """Whether the host stops, so that nothing may begin."""
         self.paused: dict[str, str] = {}
@@ -519,6 +522,7 @@ async def _wire_chat(
             code=_code_of(type(agent), shared.app_version),
             suspects=shared.suspects,
             take_over=shared.take_over,
+            left_rows=shared.left_rows,
             audience=chat.live,
             line=turns.line,
             crowd=shared.crowd,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -56,29 +56,35 @@ def _decoded(event: LogEvent) -> StoredEvent:
 
 
 async def read_journal(reader: Reader, record: TurnRecord) -> StoredJournal:
-    """The journal of a turn that has not ended.
+    """The journal of a turn that has not ended, for whoever looks at one turn.
 
     Scans from the turn's start: the live journal has no index by turn. Raises `StoreError` if a
-    chunk is missing: whoever went on behind the gap would number what comes next wrongly, and
-    clients that count would miss it.
+    chunk is missing.
+    """
+    if record.journal_start is None:
+        return StoredJournal((), ())
+    named = {"agent": record.agent_id, "turn": record.request_id, "start": record.journal_start}
+    return live_journal(record, await reader.fetch_all("read_journal", named))
+
+
+def live_journal(record: TurnRecord, rows: Iterable[Row]) -> StoredJournal:
+    """What the live rows of a turn say.
+
+    Raises `StoreError` if a chunk is missing: whoever went on behind the gap would number what
+    comes next wrongly, and clients that count would miss it.
     """
     bodies: list[str] = []
     events: list[LogEvent] = []
-    if record.journal_start is not None:
-        rows = await reader.fetch_all(
-            "read_journal",
-            {"agent": record.agent_id, "turn": record.request_id, "start": record.journal_start},
-        )
-        for row in rows:
-            if row["kind"] == "chunks":
-                if row["seq_from"] != len(bodies):
-                    raise StoreError(
-                        f"The journal of the turn {record.request_id!r} is damaged: chunk "
-                        f"{len(bodies)} is missing, the next one is {row['seq_from']}."
-                    )
-                bodies.extend(split_array(row["body"]))
-            else:
-                events.append(LogEvent(row["kind"], row["seq_from"], row["body"]))
+    for row in rows:
+        if row["kind"] == "chunks":
+            if row["seq_from"] != len(bodies):
+                raise StoreError(
+                    f"The journal of the turn {record.request_id!r} is damaged: chunk "
+                    f"{len(bodies)} is missing, the next one is {row['seq_from']}."
+                )
+            bodies.extend(split_array(row["body"]))
+        else:
+            events.append(LogEvent(row["kind"], row["seq_from"], row["body"]))
     return StoredJournal(tuple(bodies), tuple(events))
 
 

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from thinkwell.core.authority import Approvers
+from thinkwell.core.class_members import nearest_members
 from thinkwell.core.errors import ToolDefinitionError, ToolInputError
 from thinkwell.core.spelling import unknown_names
 from thinkwell.tools.context import ToolContext
@@ -231,7 +232,7 @@ def read_tools(owner: type) -> dict[str, tuple[Callable[..., Any], _Mark, Signat
     Raises `ToolDefinitionError` for a signature that no model could be told.
     """
     found: dict[str, tuple[Callable[..., Any], _Mark, SignatureSchema]] = {}
-    for attribute, member in _nearest_members(owner).items():
+    for attribute, member in nearest_members(owner).items():
         function = getattr(member, "__func__", member)  # a static or class method hides it
         mark = _mark_of(function)
         if mark is not None:
@@ -244,7 +245,7 @@ def expiring_tools(owner: type) -> list[str]:
     """The decorated methods of a class whose questions expire, by their names there."""
     marks = {
         name: _mark_of(getattr(member, "__func__", member))
-        for name, member in _nearest_members(owner).items()
+        for name, member in nearest_members(owner).items()
     }
     return [
         name
@@ -363,13 +364,6 @@ def _mark(function: Callable[..., Any], mark: _Mark) -> Callable[..., Any]:
 def _mark_of(function: object) -> _Mark | None:
     mark = getattr(function, _MARK, None) if inspect.isfunction(function) else None
     return mark if isinstance(mark, _Mark) else None
-
-
-def _nearest_members(owner: type) -> dict[str, Any]:
-    members: dict[str, Any] = {}
-    for base in reversed(owner.__mro__):
-        members.update(vars(base))
-    return members
 
 
 def _read(function: Callable[..., Any], mark: _Mark, *, skip_first: bool) -> SignatureSchema:

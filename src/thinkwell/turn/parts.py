@@ -22,6 +22,7 @@ from thinkwell.hooks.seats import Offered
 from thinkwell.hooks.time_limits import TimeLimits
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.joined_writes import Together
+from thinkwell.journal.left_rows import LeftRows
 from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.models.base import Model
@@ -211,6 +212,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     suspects: Suspects
     take_over: TakeOver
     """Where turns wait that were found at a start."""
+    left_rows: LeftRows
+    """Where their journals stand."""
     audience: Audience
     line: TurnLine
     crowd: Crowd

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
+from thinkwell.core.class_members import nearest_members
 from thinkwell.core.errors import AgentDefinitionError, ScheduleError
 from thinkwell.core.user_code import call_user
 from thinkwell.features.schedules.declared import (
@@ -74,8 +75,10 @@ class ScheduleMark(NamedTuple):
 
 def marked_methods(cls: type) -> Iterator[tuple[str, str, ScheduleMark]]:
     """Attribute, task and mark of every method with `@scheduled`, those of base classes too."""
-    for attribute in dir(cls):
-        mark = getattr(inspect.getattr_static(cls, attribute, None), _MARK, None)
+    # At every start of an agent: `inspect.getattr_static` for each name would take longer than all
+    # the rest of it.
+    for attribute, member in sorted(nearest_members(cls).items()):
+        mark = getattr(member, _MARK, None)
         if isinstance(mark, ScheduleMark):
             yield attribute, mark.name or attribute, mark
 

@@ -14,6 +14,16 @@ VALUES (:agent, :turn, :seq, :seq, :kind, :body) RETURNING pos;
 -- The live journal of one turn, scanned from where the turn began.
 SELECT kind, seq_from, body FROM journal WHERE pos >= :start AND agent = :agent AND turn = :turn ORDER BY pos;
 
+-- name: journal_places
+-- Where the rows of each turn stand in a slice of the live journal.
+SELECT agent, turn, GROUP_CONCAT(pos) AS places FROM journal
+WHERE pos >= :start AND pos < :stop GROUP BY agent, turn;
+
+-- name: journal_rows_at
+-- Rows of one turn whose places are known. A place may be somebody else's by now.
+SELECT kind, seq_from, body FROM journal
+WHERE pos IN (SELECT value FROM json_each(:places)) AND agent = :agent AND turn = :turn ORDER BY pos;
+
 -- name: needed_journal
 -- The first live row that some turn may need for recovery.
 SELECT COALESCE((SELECT MIN(journal_start) FROM turns WHERE status IN ('accepted', 'running')),

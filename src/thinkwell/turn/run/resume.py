@@ -26,7 +26,7 @@ from thinkwell.journal.boots import was_unplanned
 from thinkwell.journal.budget import Interruption, progress_of, tool_place, work_of
 from thinkwell.journal.events import ModelPaused, encode_event, kind_of
 from thinkwell.journal.ledger import read_ledger
-from thinkwell.journal.reading import StoredJournal, read_journal
+from thinkwell.journal.reading import StoredJournal, live_journal
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, tool_name, tool_parts
@@ -73,7 +73,7 @@ def read_position(chunks: Iterable[Chunk]) -> Position:
 
 async def restore(turn: RunningTurn) -> Completed | None:
     """Read the journal back into `turn`. Returns the end when everything was said already."""
-    stored = await read_journal(turn.parts.store, turn.record)
+    stored = await _read_left(turn)
     chunks = [cast("Chunk", json.loads(body)) for body in stored.bodies]
     turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies, stored.events)
     turn.past.ledger = await read_ledger(turn.parts.store, turn.record)
@@ -96,6 +96,16 @@ async def restore(turn: RunningTurn) -> Completed | None:
     output = stored.of_kind("output")
     reason = stop_reason_of(position.finish_reason, capped=asked)
     return Completed(reason, output[-1]["value"] if output else None)
+
+
+async def _read_left(turn: RunningTurn) -> StoredJournal:
+    """The journal that an earlier life of the process has left."""
+    record = turn.record
+    if record.journal_start is None:
+        return StoredJournal((), ())
+    left = turn.parts.left_rows
+    rows = await left.take(record.agent_id, record.request_id, record.journal_start)
+    return live_journal(record, rows)
 
 
 async def interruption_of(turn: RunningTurn) -> Interruption:
