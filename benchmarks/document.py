@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,15 +31,22 @@ class Results:
     """Ours, end to end."""
     inside: list[Row] = field(default_factory=list)
     """Ours, in process."""
+    durable: list[Row] = field(default_factory=list)
+    """What durability costs."""
+    load: str = ""
+    """How busy the machine was before those were measured."""
 
     def summary(self) -> str:
         """What is printed at the end."""
-        parts = [own_table(self.edge)]
+        parts = [own_table(self.edge)] if self.edge else []
         if len(self.outcomes) > 1:
             parts.append(peer_table(self.outcomes))
         if self.inside:
             parts.append(own_table(self.inside))
-        missed = [row.what for row in [*self.edge, *self.inside] if not row.met]
+        if self.durable:
+            parts.append(own_table(self.durable))
+        measured = [*self.edge, *self.inside, *self.durable]
+        missed = [row.what for row in measured if not row.met]
         parts.append(f"Missed: {'; '.join(missed)}." if missed else "Every target is met.")
         return "\n\n".join(parts)
 
@@ -54,12 +62,33 @@ def write(results: Results) -> None:
             edge=own_table(results.edge),
             peers=peer_table(results.outcomes),
             inside=own_table(results.inside),
+            durability=durability_section(results),
             how=_how(results.outcomes),
             library=f"{LIBRARY.name} {LIBRARY.version}: {LIBRARY.how}.",
             rounds=results.rounds,
             peer_rounds=results.peer_rounds,
         )
     )
+
+
+def write_durability(results: Results) -> None:
+    """Replace that section of the page and leave the others as they were measured."""
+    RESULTS.write_text(with_section(RESULTS.read_text(), durability_section(results)))
+
+
+def with_section(page: str, section: str) -> str:
+    """The page with a section instead of the one of the same heading; at its end if it has none."""
+    heading = section.splitlines()[0]
+    old = re.compile(rf"^{re.escape(heading)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+    if old.search(page) is None:
+        return f"{page.rstrip()}\n\n{section}\n"
+    return old.sub(lambda _: f"{section}\n\n", page).rstrip() + "\n"
+
+
+def durability_section(results: Results) -> str:
+    """Its heading, its table and how the figures came about."""
+    table = own_table(results.durable)
+    return DURABILITY.format(table=table, load=results.load, cores=os.cpu_count()).strip()
 
 
 def _how(outcomes: Mapping[str, Outcome]) -> str:
@@ -75,6 +104,28 @@ VARIANTS = (
     "- bare path: uvicorn, aiohttp, sqlite3 and msgspec, written by hand for this and nothing else "
     "(`subjects/bare.py`): what a read of the provider's socket brought is committed, then sent.",
 )
+
+
+DURABILITY = """
+## What durability costs
+
+{table}
+
+Measured by `python -m benchmarks --only durability` on {cores} cores, with a load average of {load}
+at its start.
+
+- Journal: two servers, one of which hands chunks to its clients in the same groups but neither
+  stores nor packs them.
+- Idle schedules: two servers side by side, each with a count of all SQL statements that its
+  connections run.
+- Interrupted turns: `kill -9` in the middle of all of them, after their first delta. A turn answers
+  again when the new process has the first delta of its next attempt. Time begins with the new
+  process, so its imports are part of it. Ten users connect as soon as it listens and ask again
+  100 ms after each answer; what they wait is counted from asking, by their own sockets.
+- Due jobs: all are due at one moment and their agents sleep. A job has begun when its handler runs.
+- Bytes are those of rows and indexes. Cleaned up is what `Retention` leaves once everything is past
+  its age.
+"""
 
 
 PAGE = """# Results
@@ -100,6 +151,8 @@ CPU of the server process alone, if nothing else is said.
 Without sockets to clients; the libraries beside it store nothing. {library}
 
 {inside}
+
+{durability}
 
 ## How it is measured
 

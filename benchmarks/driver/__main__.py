@@ -1,9 +1,9 @@
 """`python -m benchmarks.driver`: one JSON order per line on stdin, one JSON answer on stdout.
 
 `open` connects conversations, `turns` runs turns on all of them at once, `stream` measures a window
-in the middle of long answers, `hold` keeps turns running beside others, `leave` disconnects all but
-those, `close` all. CPU is read here, right before and right after, from the CPU clocks of the
-processes whose ids the order names.
+in the middle of long answers, `hold` keeps turns running beside others, `live` has all others ask
+again and again until `still`, `leave` disconnects all but those held, `close` all. CPU is read
+here, right before and right after, from the CPU clocks of the processes whose ids the order names.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Driver:
         self._arrivals = Arrivals()
         self._running: list[asyncio.Task[None]] = []
         self._held: list[Conversation] = []
+        self._asking: list[asyncio.Task[None]] = []
 
     async def carry_out(self, order: dict[str, Any]) -> dict[str, Any]:
         """Do what the order says."""
@@ -65,6 +66,10 @@ class Driver:
             return await self.stream(**order)
         if action == "hold":
             return await self.hold()
+        if action == "live":
+            return self.live(**order)
+        if action == "still":
+            return await self.still()
         if action == "leave":
             return await self.leave()
         return await self.close()
@@ -134,6 +139,31 @@ class Driver:
         self._held += self._open
         self._open.clear()
         return {}
+
+    def live(self, pause: float) -> dict[str, Any]:
+        """Every conversation asks, waits for the end, pauses, and asks again."""
+        del self._arrivals.waits[:]
+
+        async def ask(conversation: Conversation, number: int) -> None:
+            await asyncio.sleep(pause * number / len(self._open))  # not all at the same moment
+            while True:
+                await self._turns_of(conversation, 1)
+                await asyncio.sleep(pause)
+
+        loop = asyncio.get_running_loop()
+        self._asking = [loop.create_task(ask(each, i)) for i, each in enumerate(self._open)]
+        return {}
+
+    async def still(self) -> dict[str, Any]:
+        """They stop. How long each turn's first delta was waited for, in seconds."""
+        for task in self._asking:
+            task.cancel()
+        ends = await asyncio.gather(*self._asking, return_exceptions=True)
+        self._asking.clear()
+        for end in ends:
+            if isinstance(end, Exception):
+                raise end
+        return {"waits": [wait / MILLION for wait in self._arrivals.waits]}
 
     def _check_alive(self, when: str) -> None:
         """Every answer has to be under way: figures of fewer streams would look like good ones."""

@@ -23,6 +23,8 @@ class Arrivals:
         self.recording = False
         self.firsts = array("q")
         """The lag of each turn's first delta."""
+        self.waits = array("q")
+        """How long whoever asked waited for it."""
 
     def take(self, text: bytes, *, first: bool) -> bool:
         """Text has arrived, `first` if none did before in this turn. Whether it held a delta."""

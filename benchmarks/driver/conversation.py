@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from benchmarks.driver.arrivals import Arrivals
+from benchmarks.driver.arrivals import Arrivals, microseconds
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,11 +46,13 @@ class Turns:
         self._arrivals = arrivals
         self._end: asyncio.Future[None] | None = None
         self._fresh = True
+        self._asked = 0
 
     def begin(self) -> asyncio.Future[None]:
         """A turn starts; the future is done at its end."""
         self._end = asyncio.get_running_loop().create_future()
         self._fresh = True
+        self._asked = microseconds()
         return self._end
 
     def deltas(self, text: bytes) -> None:
@@ -58,6 +60,7 @@ class Turns:
         # Some servers begin with an empty piece; the first delta is the first with text in it.
         if self._arrivals.take(text, first=self._fresh):
             self._fresh = False
+            self._arrivals.waits.append(microseconds() - self._asked)
 
     def end(self, problem: str | None = None) -> None:
         """The answer is complete, or there will be none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.peers.environments import Peer
@@ -12,16 +13,25 @@ from benchmarks.provider import MODELS
 
 
 def start_ours(
-    provider: Listener, folder: Path, *, durability: str = "process", checkout: Path = ROOT
+    provider: Listener,
+    folder: Path,
+    *,
+    durability: str = "process",
+    checkout: Path = ROOT,
+    subject: str = "served",
+    probes: Mapping[str, str] | None = None,
 ) -> Listener:
-    """`thinkwell serve` with a SQLite file, of this checkout or of another one."""
+    """`thinkwell serve` with a SQLite file, of this checkout or of another one.
+
+    `probes` are further variables of its environment.
+    """
     command = [str(Path(sys.executable).parent / "thinkwell")]
-    command += ["serve", "benchmarks.subjects.served:app", "--port", "{port}"]
+    command += ["serve", f"benchmarks.subjects.{subject}:app", "--port", "{port}"]
     command += ["--store", f"sqlite:///{folder / 'thinkwell.db'}"]
     # This checkout's subject in front of the other one's package: only the package differs.
     paths = [str(ROOT), str(checkout / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"PYTHONPATH": os.pathsep.join(paths), "BENCH_DURABILITY": durability}
-    return Listener(command, {**environment(provider, folder), **own})
+    return Listener(command, {**environment(provider, folder), **own, **(probes or {})})
 
 
 def start_bare(provider: Listener, folder: Path) -> Listener:
