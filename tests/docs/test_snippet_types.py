@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.docs.test_snippets import ROOT, SNIPPET
 
 DOCUMENTS = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
@@ -14,6 +16,7 @@ REPEATED = "content[0].value"
 """How a scripted model repeats a tool's result; only the script knows that it is one."""
 
 
+@pytest.mark.timeout(300)
 def test_documented_snippets_pass_pyright(tmp_path: Path):
     for path in DOCUMENTS:
         text = path.read_text()

@@ -144,8 +144,8 @@ class Agent(Generic[StateT]):
     async def set_state(self, state: StateT) -> None:
         """Store a new state, then show it to every connected client.
 
-        Raises what `validate_state_change` raises, `ReadonlyError` while it serves somebody who may
-        only look, and `ValueError` for what is no `State` of a `Think[State]`.
+        Raises what `validate_state_change` raises, `ReadonlyError` in a call or turn of a read-only
+        client, and `ValueError` if the value does not fit the `State` of a `Think[State]`.
         """
         await self._state.set(state)
 
@@ -200,11 +200,11 @@ class Agent(Generic[StateT]):
         request: HttpRequest,  # noqa: ARG002
         /,
     ) -> MaybeAsync[bool]:
-        """Whether this connection may only look. Called before it is told anything."""
+        """Whether this connection is read-only. Called before anything is sent to it."""
         return False
 
     def should_request_be_readonly(self, request: HttpRequest, /) -> MaybeAsync[bool]:  # noqa: ARG002
-        """Whether this request may only look. Asked for those that would do more."""
+        """Whether this request is read-only. Called for requests that would change something."""
         return False
 
     def should_send_protocol_messages(

@@ -42,7 +42,7 @@ class Connection:
 
     @property
     def readonly(self) -> bool:
-        """Whether it may only look."""
+        """Whether it is read-only."""
         return self._readonly
 
     @property

@@ -22,7 +22,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """What an action is about. Fields that do not belong to the action are None."""
 
     read_only: bool = False
-    """Whoever asks may only look: a read-only hook said so."""
+    """Whether the client is read-only, as a read-only hook decided."""
     asker: Principal | None = None
     """Whose turn it is about (answer, approve, cancel); None if nobody was known then."""
     request_id: str | None = None
@@ -53,7 +53,7 @@ Approvers: TypeAlias = (
 
 
 def may_by_default(action: Action, principal: Principal | None, subject: Subject) -> bool:
-    """Who may only look does nothing else; a call is answered by its asker, or whom the tool names.
+    """Read-only clients only read; a call is answered by its asker, or by whom the tool names.
 
     A turn without a principal is anybody's: whoever may send may answer it.
     """

@@ -41,7 +41,7 @@ ThinkwellError
 ├─ SubmissionConflictError     an id and an idempotency key that name different turns
 ├─ JobError                    a job that could never run, or an attempt of one that is over
 ├─ FeatureError                a feature raised; the text names it
-├─ ReadonlyError               somebody who may only look tried to change the state
+├─ ReadonlyError               a read-only client tried to change the state
 └─ HostClosedError             the app is not running (or is stopping)
 
 An error text names the wrong call and the right one. Data stays on attributes. `AbortTurn` and
@@ -470,7 +470,7 @@ class ScheduleError(ThinkwellError, ValueError):
 
 
 class ReadonlyError(ThinkwellError):
-    """Somebody who may only look tried to change the agent's state."""
+    """A read-only client tried to change the agent's state."""
 
     def __init__(self) -> None:
         super().__init__("Connection is readonly")

@@ -20,7 +20,7 @@ class Served(Protocol):
 
     @property
     def readonly(self) -> bool:
-        """Whether it may only look."""
+        """Whether it is read-only."""
         ...
 
 

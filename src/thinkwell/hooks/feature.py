@@ -66,7 +66,7 @@ class Client(Protocol):
 
     @property
     def readonly(self) -> bool:
-        """Whether it may only look."""
+        """Whether it is read-only."""
         ...
 
 

@@ -37,7 +37,7 @@ class RouteRequest(msgspec.Struct, frozen=True, kw_only=True):
     params: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
     """What stands for the names in the route's path, decoded."""
     readonly: bool = False
-    """Whether its sender may only look."""
+    """Whether its sender is read-only."""
 
     @property
     def principal(self) -> Principal | None:

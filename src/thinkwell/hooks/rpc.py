@@ -55,7 +55,7 @@ def rpc(
 
     An async generator streams: every value it yields is sent. With `streaming=True` the method
     gets an `RpcStream` as its first argument instead. `name` is what clients call it. With
-    `read_only=True` whoever may only look may call it: it changes nothing. `action` is what
+    `read_only=True` read-only clients may call it: it changes nothing. `action` is what
     `authorize` is asked about, where a call does the same as something else a client can do.
     """
     if isinstance(cast("object", method), str):

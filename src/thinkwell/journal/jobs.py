@@ -82,7 +82,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     principal: Principal | None = None
     """Who it works for: whoever asked for the turn or the call that enqueued it."""
     read_only: bool = False
-    """Whether they may only look."""
+    """Whether that client was read-only."""
     kind: JobKind | None = None
     """What planned it: a schedule, a declared task, the queue; None for a plain job."""
     recurs: dict[str, Any] | None = None
