@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from thinkwell.journal.submission import Submission
     from thinkwell.messages.message import UIMessage
     from thinkwell.models.base import Model, NamedTool
+    from thinkwell.models.limits import ModelLimits
     from thinkwell.server.app import App
     from thinkwell.session.session import Session
     from thinkwell.tools.context import ToolContext
@@ -56,6 +57,7 @@ _HOMES = {
     "InlineAgent": "host.inline",
     "Limits": "core.limits",
     "Model": "models.base",
+    "ModelLimits": "models.limits",
     "NamedTool": "models.base",
     "Output": "tools.output",
     "Principal": "core.principal",
@@ -102,6 +104,7 @@ __all__ = [
     "InlineAgent",
     "Limits",
     "Model",
+    "ModelLimits",
     "NamedTool",
     "Output",
     "Principal",

@@ -71,6 +71,7 @@ export function Chat({ place, conversations, onMenu, onState }: Props) {
         connection={chat.connection}
         refused={chat.refused}
         recovering={chat.recovering}
+        modelWaits={chat.modelWaits}
         error={chat.error}
         problem={attached.problem}
         onRetry={chat.retry}

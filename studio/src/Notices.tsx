@@ -9,13 +9,14 @@ interface Props {
   /** The connection was closed for good. */
   refused: { code: number; reason: string } | null;
   recovering: boolean;
+  modelWaits: string | null;
   error: Error | undefined;
   problem: string;
   onRetry: () => void;
   onDismiss: () => void;
 }
 
-export function Notices({ agent, connection, refused, recovering, error, problem, onRetry, onDismiss }: Props) {
+export function Notices({ agent, connection, refused, recovering, modelWaits, error, problem, onRetry, onDismiss }: Props) {
   return (
     <div className="notices">
       {problemOf(agent) && (
@@ -44,6 +45,12 @@ export function Notices({ agent, connection, refused, recovering, error, problem
         <div className="notice" role="status">
           <span className="spinner" />
           <p>The server was interrupted and is taking up this answer again…</p>
+        </div>
+      )}
+      {modelWaits && (
+        <div className="notice" role="status">
+          <span className="spinner" />
+          <p>Waiting for a free slot of {modelWaits}…</p>
         </div>
       )}
       {error && (

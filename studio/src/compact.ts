@@ -25,6 +25,8 @@ export interface Requests {
   open: readonly string[];
   /** Questions that were stopped, by message id. */
   stopped: ReadonlySet<string>;
+  /** The model that the answer waits for: it has no free slot. */
+  modelWaits: string | null;
 }
 
 export class CompactSocket {
@@ -36,7 +38,7 @@ export class CompactSocket {
   private readonly listeners = new Set<() => void>();
 
   constructor(stopped: readonly string[] = []) {
-    this.requests = { running: null, open: [], stopped: new Set(stopped) };
+    this.requests = { running: null, open: [], stopped: new Set(stopped), modelWaits: null };
     this.socket = socketOf(this);
   }
 
@@ -49,7 +51,7 @@ export class CompactSocket {
 
   /** A new connection: the server tells anew what runs; what ended meanwhile is not told. */
   opened(): void {
-    this.set({ running: null, open: [] });
+    this.set({ running: null, open: [], modelWaits: null });
   }
 
   /** What the hook sends, as it goes to the server. */
@@ -87,6 +89,9 @@ export class CompactSocket {
       case "cf_agent_stream_resuming":
       case "cf_agent_stream_pending":
         if (typeof frame.id === "string") this.set({ running: frame.id });
+        return data;
+      case "thinkwell_model_waiting":
+        this.set({ modelWaits: frame.waiting === true ? String(frame.model) : null });
         return data;
       case CLEAR:
         this.forget();

@@ -23,6 +23,8 @@ export interface Conversing {
   connection: Connection;
   refused: { code: number; reason: string } | null;
   recovering: boolean;
+  /** The model that has no free slot for this answer now. */
+  modelWaits: string | null;
   error: Error | undefined;
   state: unknown;
   call: Call;
@@ -84,6 +86,7 @@ export function useConversing({ agent: agentName, name }: Place, onTurnEnd: () =
     connection,
     refused: chat.connectionError,
     recovering: chat.isRecovering,
+    modelWaits: requests.modelWaits,
     error: failed,
     state: agent.state,
     call,

@@ -70,10 +70,10 @@ class Talker(Think):
         return f"{title} is gone"
 
 
-def app_with(backstage: Backstage, store: str = "sqlite://:memory:") -> App:
+def app_with(backstage: Backstage, store: str = "sqlite://:memory:", **options: Any) -> App:
     """An app whose only agent has this backstage."""
     agent = type("Talker", (Talker,), {"backstage": backstage})
-    return App(agents=[agent], store=store)
+    return App(agents=[agent], store=store, **options)
 
 
 class ChatPage:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.crash.clockwork import Clockwork
 from tests.crash.model import PlannedModel, write_line
-from thinkwell import Agent, App, ChatRecovery, HttpRequest, Think, ToolContext, tool
+from thinkwell import Agent, App, ChatRecovery, HttpRequest, ModelLimits, Think, ToolContext, tool
 from thinkwell.core.ids import new_id
 from thinkwell.fibers import FiberContext, FiberRecovery, fiber
 from thinkwell.hooks.contexts import ChatResponse, ChunkContext, StepContext, StepFinishContext
@@ -249,6 +249,16 @@ class Weaver(Talker):
         return {"status": "aborted", "reason": f"cut at {ctx.snapshot}"}
 
 
+class Queued(Think):
+    """One model call at a time, in all its agents together."""
+
+    model = PlannedModel(FOLDER, "narrow")
+
+
 app = App(
-    agents=[Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful, Weaver, Clockwork]
+    agents=[
+        *(Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful, Weaver, Clockwork),
+        Queued,
+    ],
+    model_limits={"planned:narrow": ModelLimits(parallel=1)},
 )

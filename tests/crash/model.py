@@ -88,9 +88,9 @@ class PlannedModel:
     """See the module docstring."""
 
     provider = "planned"
-    model_id = "planned"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, model_id: str = "planned") -> None:
+        self.model_id = model_id
         self._folder = folder
 
     async def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:

@@ -55,6 +55,7 @@ from thinkwell.journal.turn_log import Owner
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.live.live import Live
 from thinkwell.live.watchers import Sink, Watcher, Watchers
+from thinkwell.models.gate import ModelGate
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
 from thinkwell.session.session import Session
@@ -103,6 +104,8 @@ class Shared:
         self.sleep = sleep
         self.commits = GroupCommit(store, clock, bus=bus, sleep=sleep)
         self.models = ModelPool()
+        self.gate: ModelGate | None = None
+        """Where model calls wait, if the app limits them."""
         self.threads = threads or ThreadPool()
         self.messages = MessageCache()
         self.crowd = Crowd()
@@ -535,6 +538,7 @@ async def _wire_chat(
             random=random,
             resolve_model=shared.models.resolve,
             load_model=shared.models.load,
+            gate=shared.gate,
             recording=shared.recording,
         )
     )

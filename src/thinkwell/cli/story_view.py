@@ -70,8 +70,7 @@ class _View:
                 self._changes(before, use)
             else:
                 self._sent(use)
-            if use.error is not None:
-                self.row("failed", use.error, "red")
+            self._fate(use)
             before = use
         for decision in step.decisions:
             self.row("hook", _decided(decision), "magenta")
@@ -81,6 +80,15 @@ class _View:
             self.row("said", self._cut(step.text), "")
         for tool in step.tools:
             self._tool(tool)
+
+    def _fate(self, use: ModelUse) -> None:
+        """What a call met beside its answer."""
+        if use.waits_for is not None:
+            self.row("waits", f"for a free model slot: {use.waits_for}", "yellow")
+        if use.waited:
+            self.row("waited", f"{_milliseconds(use.waited * 1000)} for a free model slot", "dim")
+        if use.error is not None:
+            self.row("failed", use.error, "red")
 
     def row(self, label: str, text: str | Text, style: str = "") -> None:
         """One line, and what it needs below it."""
@@ -167,7 +175,8 @@ def _summary(step: StoryStep) -> Iterator[tuple[str, str]]:
             said.append(f"{tokens.input_tokens or 0:,} in, {tokens.output_tokens or 0:,} out")
         if use.cost is not None:
             said.append(f"{use.cost:.4f}")
-        said.append(use.finish_reason or ("failed" if use.error else "cut off"))
+        open_end = "waiting" if use.waits_for else "cut off"
+        said.append(use.finish_reason or ("failed" if use.error else open_end))
         yield f"· {' · '.join(said)} ", "dim"
 
 

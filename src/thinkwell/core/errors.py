@@ -162,6 +162,10 @@ class ModelError(TurnError):
         """The answer broke off: a lost connection, not something the provider said."""
 
 
+class ModelBusyError(ModelError):
+    """A model has no free slot now, and its `ModelLimits` say not to wait for one."""
+
+
 class ModelTimeoutError(ModelError):
     """The model took longer than the turn allows."""
 

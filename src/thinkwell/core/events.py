@@ -41,6 +41,8 @@ from thinkwell.core.turn_events import (
     ChatTurnStart,
     HookFailed,
     HookLeftBehind,
+    ModelAdmitted,
+    ModelWaiting,
     ToolEndedLate,
     ToolFailed,
     ToolLeftBehind,
@@ -266,6 +268,8 @@ Event: TypeAlias = (
     | ApprovalRuleRevoked
     | ChatStreamStalled
     | ChatTranscriptRepaired
+    | ModelWaiting
+    | ModelAdmitted
     | ClientForged
     | ToolsShadowed
     | ToolQueued

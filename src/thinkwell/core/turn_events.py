@@ -58,6 +58,29 @@ class ChatStreamStalled(TurnEvent, frozen=True, kw_only=True):
     reason: str
 
 
+class ModelWaiting(TurnEvent, frozen=True, kw_only=True):
+    """A model call has to wait: its `ModelLimits` let nobody through now."""
+
+    type: Literal["model:waiting"] = "model:waiting"
+    model: str
+    """Provider and model."""
+    limit: str
+    """The pattern in `model_limits`."""
+    reason: Literal["parallel", "requests", "tokens", "provider", "turn"]
+    """What is used up; `provider`: it has asked for a pause; `turn`: others wait already."""
+    ahead: int
+    """How many calls waited already."""
+
+
+class ModelAdmitted(TurnEvent, frozen=True, kw_only=True):
+    """A model call that waited begins now. One that was stopped instead says so by its end."""
+
+    type: Literal["model:admitted"] = "model:admitted"
+    model: str
+    limit: str
+    waited_ms: float
+
+
 class RecoveryEvent(TurnEvent, frozen=True, kw_only=True):
     """Something about a turn that was interrupted. One incident belongs to one turn, so
     `request_id` names it.

@@ -10,6 +10,7 @@ import msgspec
 from thinkwell.agent.wiring import Activation, Shared
 from thinkwell.core.errors import StoreError
 from thinkwell.core.histogram import Histogram
+from thinkwell.models.gate import LimitFigures
 
 
 class OpenWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,8 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     lags: Histogram
     open_work: OpenWork | None
     """None while the store cannot be read."""
+    model_limits: Sequence[LimitFigures] = ()
+    """Calls that run and wait, by limit."""
 
 
 async def figures_of(shared: Shared, awake: Callable[[], Sequence[Activation]]) -> HostFigures:
@@ -47,6 +50,7 @@ async def figures_of(shared: Shared, awake: Callable[[], Sequence[Activation]]) 
         commits=done.durations,
         lags=done.lags,
         open_work=work,
+        model_limits=() if shared.gate is None else shared.gate.figures(),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -55,6 +55,8 @@ from thinkwell.journal.boots import (
 )
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import has_work
+from thinkwell.models.gate import ModelGate
+from thinkwell.models.limits import ModelLimits
 from thinkwell.store.base import Store
 from thinkwell.store.deleting import has_rows
 from thinkwell.store.ownership import claim_if_there
@@ -106,6 +108,7 @@ class Host(Forks):
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
         limits: Limits | None = None,
+        model_limits: Mapping[str, ModelLimits] | None = None,
         retention: Retention | None = None,
         features: Sequence[Feature] = (),
         version: str | None = None,
@@ -123,12 +126,12 @@ class Host(Forks):
         """Where sync tools run."""
         shared = Shared(store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep)
         self._shared, shared.crowd = shared, Crowd(limits)
+        shared.gate = ModelGate.of(model_limits, shared.clock)
         self._jobs = JobRunner(
             self._shared, wake=self._with_due_jobs, limits=limits or Limits(), alarm=alarm
         )
         self._shared.new_due_job = self._jobs.new_due
-        self._shared.features, self._shared.app_version = tuple(features), version
-        self._shared.agents = self._stub
+        shared.features, shared.app_version, shared.agents = tuple(features), version, self._stub
         for cls in self._classes.values():
             check_served(cls, features_of(cls, features))  # not when the first agent wakes
         self._upkeep = Upkeep(self._shared, retention, self._new_erasure())
@@ -136,14 +139,13 @@ class Host(Forks):
         self.operators = Operators(self._shared, self._go_on)
         """What operators do to it."""
         self._drain_timeout, self._idle_timeout = drain_timeout, idle_timeout
-        self._sleep, self._lasted = sleep, lasted
+        self._sleep, self._lasted, self._running = sleep, lasted, False
         self._awake: dict[str, asyncio.Task[Activation]] = {}
         self._last_used: dict[str, float] = {}
         self._tasks, self._waking = TaskOwner("host"), asyncio.Semaphore(STARTS_AT_ONCE)
         self.figures = partial(figures_of, self._shared, self._activations)
         self._deleting: dict[str, asyncio.Task[None]] = {}
         self._deletions = Deletions(self._shared, self._tasks, self._forget)
-        self._running = False
 
     async def start(self) -> None:
         """Open the store and wake every agent with unfinished work.
@@ -199,6 +201,7 @@ class Host(Forks):
         self._running = False
         within = self._drain_timeout if within is None else max(within, 0.0)
         closing = min(CLOSING_SHARE * within, MOST_CLOSING)
+        self._close_gate()
         await self.plan_the_end()
         await asyncio.gather(
             self._drain(self._activations(), within - closing),
@@ -221,6 +224,7 @@ class Host(Forks):
         What they ask meanwhile is accepted, and begins at the next start.
         """
         self.draining = self._shared.draining = True
+        self._close_gate()
         await self.plan_the_end()  # first: whoever loses patience and kills us has planned it too
         for turns in list(self._shared.turns.values()):  # also of agents that are just starting
             turns.line.held_by.add("draining")
@@ -228,6 +232,11 @@ class Host(Forks):
             self._drain(self._activations(), within),
             self._jobs.drain(within),
         )
+
+    def _close_gate(self) -> None:
+        """A model call that has waited until now begins after the restart: it would only be cut."""
+        if self._shared.gate is not None:
+            self._shared.gate.close()
 
     def status(self) -> dict[str, Any]:
         """What is awake here."""

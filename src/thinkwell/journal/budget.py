@@ -35,6 +35,9 @@ GiveUpReason: TypeAlias = Literal[
 DEATHS = 3
 """Deaths in a row at one place, after which a turn is parked."""
 ASSEMBLE, MODEL, BETWEEN, UNKNOWN = "assemble", "model", "turn", "?"
+WAITING = "waiting"
+"""Not a place where anything of the turn runs: it waits for its model's limits. A death there says
+nothing about it."""
 _PROGRESS = frozenset(
     {
         "text-delta",
@@ -170,9 +173,10 @@ def decide(
 ) -> Decision:
     """What becomes of an interrupted turn. `wanted` is False if the app has refused to go on."""
     following, used = _counted(incident, found, now)
-    asks = found.cause != "stop" and incident.since is not None
+    innocent = _is_innocent(incident, found)
+    asks = not innocent and incident.since is not None
     given_up = None
-    if found.cause != "stop":
+    if not innocent:
         given_up = _reason(following, used, budget, now, refused=asks and not wanted)
     if given_up is None:
         kind: RecoveryKind = "continue" if found.said else "retry"
@@ -208,10 +212,17 @@ def _reason(
     return "max_attempts_exceeded" if used > budget.max_attempts else None
 
 
+def _is_innocent(incident: Incident, found: Interruption) -> bool:
+    """Whether the interruption has nothing to do with the turn."""
+    waited = incident.places is not None and WAITING in incident.places
+    return found.cause == "stop" or (found.cause == "death" and waited)
+
+
 def _counted(incident: Incident, found: Interruption, now: float) -> tuple[Incident, int]:
     """The incident with this interruption, and how many attempts of the budget are used then."""
-    if found.cause == "stop":
-        # Nor does the time count for which the process was down: whoever stopped it wanted that.
+    if _is_innocent(incident, found):
+        # Nor does the time count for which the process was down: whoever stopped it wanted that,
+        # and whoever waited can do nothing about it.
         since = None if incident.since is None else now
         return msgspec.structs.replace(incident, since=since), incident.barren
     moved = found.progress > incident.progress

@@ -113,6 +113,24 @@ class ModelFailed(JournalBody, frozen=True, kw_only=True):
     at: float
 
 
+class WaitBegun(JournalBody, frozen=True, kw_only=True):
+    """A model call waits for the limits of its model."""
+
+    step: int
+    model: str
+    limit: str
+    reason: str
+    at: float
+
+
+class WaitOver(JournalBody, frozen=True, kw_only=True):
+    """It begins now."""
+
+    step: int
+    waited_ms: float
+    at: float
+
+
 class HookDecided(JournalBody, frozen=True, kw_only=True):
     """A hook answered something other than None."""
 
@@ -177,6 +195,8 @@ JournalEvent: TypeAlias = (
     | ModelEnded
     | ModelPaused
     | ModelFailed
+    | WaitBegun
+    | WaitOver
     | HookDecided
     | CallClaimed
     | CallSettled
@@ -192,6 +212,8 @@ _TYPES: dict[str, type[JournalBody]] = {
     "model": ModelEnded,
     "pause": ModelPaused,
     "failure": ModelFailed,
+    "wait": WaitBegun,
+    "admitted": WaitOver,
     "decision": HookDecided,
     "claim": CallClaimed,
     "result": CallSettled,

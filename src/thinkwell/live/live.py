@@ -54,6 +54,7 @@ class Live:
         self._plain: str | None = None
         self._recovery: Recovery | None = None
         self._paused: str | None = None
+        self._model_waits: tuple[str, str] | None = None
         self.unreadable: Callable[[StoreError], None] = _log_unreadable
         """Told that the transcript could not be read for whoever connects."""
         self._changes = 0
@@ -191,6 +192,8 @@ class Live:
             watcher.tell(self._recovery)
         if self._paused is not None:
             watcher.send(encode.agent_paused(self._paused))
+        if self._model_waits is not None:
+            watcher.send(encode.model_waiting(*self._model_waits))
         self.watchers.add(watcher)
 
     def resume_request(self, watcher: Watcher, probe_id: str | None) -> None:
@@ -280,6 +283,14 @@ class Live:
         if reason != self._paused:
             self._paused = reason
             self.watchers.send(encode.agent_paused(reason))
+
+    def model_waiting(self, request_id: str, model: str | None) -> None:
+        """A turn waits for a free slot of its model, or does no longer. Whoever asked must see why
+        nothing comes.
+        """
+        if model is not None or self._model_waits is not None:
+            self._model_waits = None if model is None else (request_id, model)
+            self.watchers.send(encode.model_waiting(request_id, model))
 
     def cleared(self, but: str | None) -> None:
         """The conversation is gone: whoever waits is released, the others empty their list.

@@ -14,17 +14,21 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 
 from thinkwell.core.clock import Clock, SystemClock
-from thinkwell.core.errors import ConfigurationError
+from thinkwell.core.errors import ConfigurationError, ModelBusyError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.models.base import Failure, Finish, Model, ModelEvent, ModelRequest
 from thinkwell.models.breaker import Breaker
 from thinkwell.models.error_classes import default_error_classifier
+from thinkwell.models.gate import open_stream
 
 log = logging.getLogger("thinkwell.models")
 
 
 class FallbackModel:
     """Asks its models in order until one begins to answer."""
+
+    asks_others = True
+    """Limits hold for the models of the chain, one by one."""
 
     def __init__(self, models: Sequence[Model], *, clock: Clock | None = None) -> None:
         if not models:
@@ -50,12 +54,14 @@ class FallbackModel:
         """Run one call. See `base.py` for the contract."""
         reasons: list[str] = []
         failure: Failure | None = None
-        for index in self._order(reasons):
+        order = self._order(reasons)
+        for index in order:
             if signal.aborted:
                 return
             failure = None
             answered = False
-            events = self.models[index].stream(request, signal)
+            last = index == order[-1]
+            events = open_stream(self.models[index], request, signal, last=last)
             self._breakers[index] = self._breakers[index].trying(self._clock.monotonic())
             try:
                 async for event in events:
@@ -88,6 +94,9 @@ class FallbackModel:
 
     def _note(self, index: int, error: Exception, reasons: list[str]) -> None:
         kind, name = default_error_classifier(error), _name(self.models[index])
+        if isinstance(error, ModelBusyError):  # which is no fault of the model
+            reasons.append(str(error))
+            return
         breaker = self._breakers[index].failed(kind, self._clock.monotonic())
         self._breakers[index] = breaker
         reasons.append(f"{name} failed ({kind}): {error}")

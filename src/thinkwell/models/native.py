@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
+from hashlib import sha256
 
 from thinkwell.models.presets import Address
 from thinkwell.models.provider_http import ProviderClient
@@ -30,6 +32,13 @@ class NativeModel:
     def base_url(self) -> str:
         """Where the requests go."""
         return self._client.endpoint.base_url
+
+    @cached_property
+    def limit_key(self) -> str:
+        """Which API key at which address: its calls share `ModelLimits`."""
+        endpoint = self._client.endpoint
+        said = sorted((name.lower(), value) for name, value in endpoint.headers.items())
+        return sha256(repr((endpoint.base_url, said)).encode()).hexdigest()[:16]
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop. The model can be used again."""

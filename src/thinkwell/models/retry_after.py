@@ -1,12 +1,25 @@
-"""When a provider wants to be asked again: what its response headers say (pure)."""
+"""When a provider wants to be asked again: what its response headers say (pure).
+
+Two spellings are known: `x-ratelimit-remaining-requests` with `x-ratelimit-reset-requests: 6m0s`
+(OpenAI and most that speak its protocol), and `anthropic-ratelimit-requests-remaining` with
+`anthropic-ratelimit-requests-reset`, a time.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-_RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens")
+_LIMITS = (
+    *(f"x-ratelimit-{{}}-{what}" for what in ("requests", "tokens")),
+    *(
+        f"anthropic-ratelimit-{what}-{{}}"
+        for what in ("requests", "tokens", "input-tokens", "output-tokens")
+    ),
+)
+"""The names of the headers about each limit, but for the word `remaining` or `reset`."""
 _DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|h|m|s))")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -20,10 +33,31 @@ def retry_hint(headers: Mapping[str, str], now: float) -> float | None:
     seconds = read_retry_after(found.get("retry-after"), now)
     if seconds is not None:
         return seconds
-    # Both limits are told with every answer; the call was refused by one that is used up.
-    spent = [name for name in _RESETS if found.get(name.replace("reset", "remaining")) == "0"]
-    resets = [reset for name in spent if (reset := read_duration(found.get(name))) is not None]
+    return _reset_of_spent(found, now)
+
+
+def used_up_for(headers: Mapping[str, str], now: float) -> float | None:
+    """Seconds until a limit is reset that an answer's headers say is used up; None if none is."""
+    return _reset_of_spent({name.lower(): value for name, value in headers.items()}, now)
+
+
+def _reset_of_spent(found: Mapping[str, str], now: float) -> float | None:
+    """All limits are told with every answer: only those with nothing left say when to come back."""
+    spent = [name for name in _LIMITS if found.get(name.format("remaining")) == "0"]
+    values = [found.get(name.format("reset")) for name in spent]
+    resets = [reset for value in values if (reset := read_reset(value, now)) is not None]
     return max(resets, default=None)
+
+
+def read_reset(value: str | None, now: float) -> float | None:
+    """Seconds of a reset header: a duration such as `6m0s`, or a time such as RFC 3339 has it."""
+    seconds = read_duration(value)
+    if seconds is not None:
+        return seconds
+    try:
+        return max(datetime.fromisoformat((value or "").strip()).timestamp() - now, 0.0)
+    except (ValueError, OverflowError):
+        return None
 
 
 def read_retry_after(value: str | None, now: float) -> float | None:

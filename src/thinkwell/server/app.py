@@ -25,6 +25,7 @@ from thinkwell.hooks.seats import features_of
 from thinkwell.host.client import AgentAddress, HostClient, check_agent_name
 from thinkwell.host.stub import AgentStub
 from thinkwell.journal.operating import PAUSED, Which
+from thinkwell.models.limits import ModelLimits
 from thinkwell.server import options
 from thinkwell.server.asgi import AsgiCall, Receive, Scope, Send, local_path
 from thinkwell.server.guard import LOCAL_HOSTS
@@ -77,6 +78,8 @@ class App:
         tool_threads: Threads for sync tools, of all agents together.
         tool_threads_per_agent: How many of them one agent may use at a time.
         limits: How much one principal or address may take; see `Limits`.
+        model_limits: How much all agents together may ask of models, by pattern:
+            `{"openai:*": ModelLimits(parallel=8)}`; see `ModelLimits`.
         retention: How long the records of finished work are kept; see `Retention`.
         features: What every agent can beside its own features; see `Feature`.
         metrics: Whether there is `/metrics`: True shows it to whom `auth` admits, without `auth` to
@@ -114,6 +117,7 @@ class App:
         tool_threads: int = MOST_THREADS,
         tool_threads_per_agent: int = MOST_PER_OWNER,
         limits: Limits = Limits(),  # noqa: B008 - frozen
+        model_limits: Mapping[str, ModelLimits] | None = None,
         retention: Retention = Retention(),  # noqa: B008 - frozen
         features: Sequence[Feature] = (),
         metrics: bool | MayRead = True,
@@ -134,8 +138,8 @@ class App:
         self.tool_threads = at_least("tool_threads", tool_threads, 1)
         self.tool_threads_per_agent = at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
         self.limits, self.version = limits, options.version(version)
-        self.retention = options.retention(retention)
-        self.metrics = options.metrics(metrics)
+        self.model_limits = options.model_limits(model_limits or {})
+        self.retention, self.metrics = options.retention(retention), options.metrics(metrics)
         self._names = options.names_of(self.agents)
         self.events = EventBus(served=self.agent_names)
         """What happens inside, for whoever subscribes; also before the start."""
@@ -177,6 +181,7 @@ class App:
                 tool_threads=self.tool_threads,
                 tool_threads_per_agent=self.tool_threads_per_agent,
                 limits=self.limits,
+                model_limits=self.model_limits,
                 retention=self.retention,
                 features=self.features,
                 version=self.version or options.installed_version(self.agents),

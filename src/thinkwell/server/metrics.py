@@ -38,6 +38,7 @@ from thinkwell.core.events import (
 from thinkwell.core.limits import payer_of
 from thinkwell.core.user_code import call_user
 from thinkwell.host.figures import HostFigures
+from thinkwell.models.gate import LimitFigures
 from thinkwell.server.access import Denied
 from thinkwell.server.asgi import header
 from thinkwell.server.edge import Edge, address_of
@@ -179,9 +180,30 @@ def _looked_up(edge: Edge, figures: HostFigures) -> Iterator[Family]:
         yield _gauge("thinkwell_jobs_running", "Jobs that run now.", work.jobs_running)
         held = "Jobs that nothing in this process can run."
         yield _gauge("thinkwell_jobs_held", held, work.jobs_held)
+    yield from _limits(figures.model_limits)
     awake = [Sample(count, {"agent_class": cls}) for cls, count in figures.awake.items()]
     yield Family("thinkwell_agents_awake", "gauge", "Agents in memory.", awake or [Sample(0)])
     yield _gauge("thinkwell_open_sockets", "Open WebSockets.", edge.meter.open_sockets)
+
+
+def _limits(limits: Sequence[LimitFigures]) -> Iterator[Family]:
+    """The patterns are what the app wrote: however many calls there are, they are as many."""
+    if not limits:
+        return
+    waiting = [Sample(each.waiting, {"limit": each.limit}) for each in limits]
+    running = [Sample(each.running, {"limit": each.limit}) for each in limits]
+    about = "Model calls that wait for their limits."
+    yield Family("thinkwell_model_calls_waiting", "gauge", about, waiting)
+    about = "Limited model calls that run now."
+    yield Family("thinkwell_model_calls_running", "gauge", about, running)
+    samples: list[Sample] = []
+    for each in limits:
+        family = histogram("", "", each.waits)
+        samples += [
+            Sample(s.value, {"limit": each.limit, **s.labels}, s.suffix) for s in family.samples
+        ]
+    about = "How long model calls waited that had to."
+    yield Family("thinkwell_model_wait_seconds", "histogram", about, samples)
 
 
 def _stored(store: str) -> Iterator[Family]:

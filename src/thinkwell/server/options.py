@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 from thinkwell.core.errors import ConfigurationError
 from thinkwell.core.retention import Retention
 from thinkwell.hooks.arity import takes
+from thinkwell.models.limits import ModelLimits
 
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
@@ -68,6 +69,28 @@ def retention(value: Retention) -> Retention:
             "`App(retention=Retention(journals=timedelta(days=7)))`."
         )
     return value
+
+
+def model_limits(value: Mapping[str, ModelLimits]) -> Mapping[str, ModelLimits]:
+    """Limits by pattern."""
+    given = cast("object", value)
+    right = '`App(model_limits={"openai:*": ModelLimits(parallel=8)})`'
+    if not isinstance(given, Mapping):
+        raise ConfigurationError(
+            f"App(model_limits={given!r:.50}) says not which models. Write {right}."
+        )
+    for pattern, limits in cast("Mapping[object, object]", given).items():
+        if not isinstance(limits, ModelLimits):
+            raise ConfigurationError(
+                f"App(model_limits={{{pattern!r}: {limits!r:.50}}}) has no ModelLimits there. "
+                f"Write {right}."
+            )
+        if not isinstance(pattern, str) or (":" not in pattern and pattern != "*"):
+            raise ConfigurationError(
+                f"App(model_limits={{{pattern!r}: ...}}) matches no model: names are "
+                f'"provider:model", such as "openai:gpt-5". Write {right}.'
+            )
+    return dict(value)
 
 
 def metrics(value: SettingT) -> SettingT:

@@ -88,6 +88,7 @@ class TurnHandle:
         "record",
         "start",
         "take_over",
+        "waits_for_model",
     )
 
     def __init__(
@@ -116,6 +117,8 @@ class TurnHandle:
         """When a debounced turn may begin, on the monotonic clock."""
         self.take_over: Ticket | None = None
         """Where it waits for its place, if it was found unsettled at a start of the host."""
+        self.waits_for_model = False
+        """Whether it stands before a model whose limits let nobody through now."""
         self.input_function = input_function
         self.controller = AbortController()
         self.ended: Ended | None = None

@@ -26,6 +26,7 @@ from thinkwell.journal.left_rows import LeftRows
 from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.models.base import Model
+from thinkwell.models.gate import ModelGate
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.tools.scope_registry import ScopeRegistry
@@ -129,6 +130,10 @@ class Audience(Protocol):
 
     def paused(self, reason: str | None) -> None:
         """An operator has paused the agent, and why; None: it goes on."""
+        ...
+
+    def model_waiting(self, request_id: str, model: str | None) -> None:
+        """A turn waits for a free slot of a model; None: it does no longer."""
         ...
 
     def cleared(self, but: str | None) -> None:
@@ -235,5 +240,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Turns what `get_model` returned into a model."""
     load_model: Callable[[Any], Awaitable[Model]]
     """The same for the model of a turn, which may have to be imported first."""
+    gate: ModelGate | None = None
+    """Where model calls wait for their limits; None if there are none."""
     recording: Recording | None = None
     """What stands in for the world, if this is a replay."""

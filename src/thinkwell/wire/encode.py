@@ -190,6 +190,11 @@ def agent_paused(reason: str | None) -> str:
     return _frame("thinkwell_agent_paused", paused=reason is not None, reason=reason)
 
 
+def model_waiting(request_id: str, model: str | None) -> str:
+    """Ours: a turn waits for a free slot of its model, or no longer. Others' clients ignore it."""
+    return _frame("thinkwell_model_waiting", id=request_id, waiting=model is not None, model=model)
+
+
 def rpc_result(call_id: str, result: Any, *, done: bool = True) -> str:
     """S5: a value of a call; `done` unless more follow."""
     return dumps({"type": "rpc", "id": call_id, "success": True, "result": result, "done": done})

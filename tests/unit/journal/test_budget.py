@@ -15,6 +15,7 @@ from thinkwell.journal.budget import (
     BETWEEN,
     DEATHS,
     MODEL,
+    WAITING,
     Budget,
     Decision,
     GivenUp,
@@ -173,6 +174,19 @@ class TestNeverParked:
             life.stops()
         life.dies(place)
         assert life.given_up is None
+
+    @given(st.sampled_from(PLACES), st.integers(1, 30))
+    def test_a_turn_that_only_waited_for_its_model(self, place: str, deaths: int):
+        life = Life(max_attempts=2, no_progress_timeout=10.0)
+        life.dies(place)
+        for _ in range(deaths):
+            life.now += 100.0
+            life.dies(WAITING)
+            assert life.used == 1
+        life.dies(place)
+        assert life.given_up is None
+        life.dies(place)
+        assert life.reason == "crash_loop"
 
     def test_a_model_call_that_brings_text_counts_as_a_new_one(self):
         life = Life()

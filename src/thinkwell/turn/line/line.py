@@ -118,7 +118,7 @@ class TurnLine:
 
     async def wait_until_still(self) -> None:
         """Until no turn runs, and none will begin by itself."""
-        while self.active is not None or (self._waiting and not self.held_by):
+        while self._runs() or (self._waiting and not self.held_by):
             self._left.clear()
             await self._left.wait()
 
@@ -128,7 +128,17 @@ class TurnLine:
 
     def stands_still(self) -> bool:
         """Whether nothing runs, and nothing will begin by itself."""
-        return bool(self.held_by) and self.active is None
+        return bool(self.held_by) and not self._runs()
+
+    def look_again(self) -> None:
+        """The turn that runs has begun to wait for its model, or does no longer."""
+        self._left.set()
+
+    def _runs(self) -> bool:
+        """Whether a turn gets on. One that waits for its model's limits has not called it: nothing
+        is lost if it waits again after the next start.
+        """
+        return self.active is not None and not self.active.waits_for_model
 
     @property
     def parked(self) -> bool:

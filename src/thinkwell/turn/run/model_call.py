@@ -8,7 +8,7 @@ begins with text, so that clients see one paragraph; anything else closes it fir
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from typing import Any, assert_never, cast
 
@@ -42,6 +42,7 @@ from thinkwell.turn.end.ending import StageError, ends_turn
 from thinkwell.turn.run.call_chunks import emit_call, input_start, provider_call, provider_result
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_request
+from thinkwell.turn.run.model_wait import through_gate
 from thinkwell.turn.run.pending_call import PendingCall, is_same_call, read_call
 from thinkwell.turn.run.places import UNMARKED, at
 from thinkwell.turn.run.running import RunningTurn
@@ -122,8 +123,17 @@ async def close_open_text(turn: RunningTurn) -> None:
 
 
 async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
-    watch = Watch(turn.settings)
-    stream = step.model.stream(step.request, turn.signal)
+    watch, gate = Watch(turn.settings), turn.parts.gate
+    if gate is None:
+        await _read_stream(turn, reader, watch, step.model.stream(step.request, turn.signal))
+        return
+    with through_gate(turn, step, watch, gate) as stream:
+        await _read_stream(turn, reader, watch, stream)
+
+
+async def _read_stream(
+    turn: RunningTurn, reader: _Reader, watch: Watch, stream: AsyncIterator[ModelEvent]
+) -> None:
     async with watch, aclosing(cast("Any", stream)):
         async for event in stream:
             if turn.signal.aborted:  # the model ignored the cancel: nobody hears it any more

@@ -57,6 +57,19 @@ async def _write(turn: RunningTurn, places: Places, place: str) -> None:
     places.written = await turn.parts.commits.insist(turn.parts.owner, write)
 
 
+async def mark(turn: RunningTurn, now: tuple[str, ...]) -> None:
+    """Write down where a turn is, whatever is written there."""
+    places = turn.places
+    if places is None:
+        return
+
+    async def write(tx: Transaction) -> None:
+        await mark_places(tx, turn.record, tuple(dict.fromkeys(now)))
+
+    await turn.parts.commits.insist(turn.parts.owner, write)
+    places.written = now
+
+
 def watched_hook(event: str, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
     """A hook as the registry calls it: inside a turn that was begun again, in its place."""
     place = hook_place(event, name)

@@ -40,6 +40,8 @@ class Watch:
         self._step = asyncio.timeout(None)
         self._step_ends = math.inf
         self._between = self._shorter(self._limits.chunk, GAP)
+        self._first = self._shorter(self._limits.first_chunk, "before its first word")
+        self._held_at = 0.0
         self._kind = ""
         self._since = 0.0
         self._deadline: float | None = None
@@ -54,7 +56,7 @@ class Watch:
     async def __aenter__(self) -> None:
         await self._step.__aenter__()
         await self._pause.__aenter__()
-        first = self._shorter(self._limits.first_chunk, "before its first word")
+        first = self._first
         limits = [each for each in (first[0], self._between[0], self._limits.step) if each]
         if limits:
             # The shortest of them all: then no delta has to move it.
@@ -103,6 +105,20 @@ class Watch:
     def heard(self) -> None:
         """What came is dealt with: the next pause begins."""
         self._arm(*self._between)
+
+    def hold(self) -> None:
+        """The call waits before it reaches the model: none of its limits counts until `go_on`."""
+        self._held_at, self._deadline = self._loop.time(), None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def go_on(self) -> None:
+        """The model is called now."""
+        self._step_ends += self._loop.time() - self._held_at
+        if self._step_ends < math.inf:
+            self._set_timer(self._step_ends)
+        self._arm(*self._first)
 
     async def _leave(
         self,

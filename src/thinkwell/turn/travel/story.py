@@ -24,6 +24,8 @@ from thinkwell.journal.events import (
     ModelPaused,
     OutsideAnswered,
     Said,
+    WaitBegun,
+    WaitOver,
     read_events,
 )
 from thinkwell.journal.turns import TurnRecord
@@ -73,6 +75,10 @@ class ModelUse(msgspec.Struct, kw_only=True, rename="camel"):
     at: float
     took: float | None = None
     """Seconds until it had answered or failed; None if that is not written down."""
+    waited: float = 0.0
+    """Seconds it waited for the limits of its model before; no part of `took`."""
+    waits_for: str | None = None
+    """The limit it waits for now, or waited for when it was cut off, and why."""
     request: ModelRequest | None = None
     problem: str | None = None
     """Why the request does not come back."""
@@ -142,6 +148,8 @@ class _Teller:
                 self.story.attempts.append(event.at)
             case ModelAsked():
                 self._asked(event)
+            case WaitBegun() | WaitOver():
+                self._waited(event)
             case ModelEnded() | ModelFailed() | ModelPaused():
                 self._answered(event)
             case HookDecided():
@@ -181,12 +189,20 @@ class _Teller:
             use.problem = found.problem
         self._step(event.step).models.append(use)
 
+    def _waited(self, event: WaitBegun | WaitOver) -> None:
+        for use in self._step().models[-1:]:
+            if isinstance(event, WaitBegun):
+                use.waits_for = f"{event.limit} ({event.reason})"
+            else:
+                use.waits_for = None
+                use.waited += event.waited_ms / 1000
+
     def _answered(self, event: ModelEnded | ModelFailed | ModelPaused) -> None:
         models = self._step().models
         if not models:  # a hook answered in the model's place
             return
         use = models[-1]
-        use.took = max(event.at - use.at, 0.0) if event.at else None
+        use.took = max(event.at - use.at - use.waited, 0.0) if event.at else None
         if isinstance(event, ModelFailed):
             use.error = event.error
         elif isinstance(event, ModelPaused):
