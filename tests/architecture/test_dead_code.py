@@ -8,10 +8,13 @@ used by our users, and so is everything in `testing`.
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib
 import re
 from collections.abc import Iterator
 from functools import cache
+
+from httptools.parser.protocol import HTTPProtocol
 
 from tests.architecture.support import PACKAGE
 from thinkwell.agent.history_view import HistoryView
@@ -102,8 +105,9 @@ def unused_definitions() -> Iterator[str]:
 
 @cache
 def public_members() -> frozenset[str]:
-    """What users call: every member of a public class, with those of its bases."""
+    """What users call: every member of a public class, with those of its bases; and libraries."""
     found = set(dir(HistoryView))  # `agent.history`
+    found.update(dir(asyncio.Protocol), dir(HTTPProtocol))
     for name in public():
         module, _, attribute = name.partition(":")
         value = getattr(importlib.import_module(module), attribute, None)

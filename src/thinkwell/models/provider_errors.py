@@ -20,6 +20,10 @@ _RETRYABLE_KINDS = frozenset(
 )
 
 
+class UnreachableError(ConnectionError):
+    """No connection could be made."""
+
+
 def is_retryable(status: int | None) -> bool:
     """Whether the same request may succeed later."""
     return status is not None and (status in RETRYABLE_STATUSES or status >= 500)

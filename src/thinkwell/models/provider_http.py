@@ -1,22 +1,21 @@
 """Streamed HTTP calls to a provider, whatever protocol it speaks.
 
-Owns the connections: one client session per event loop (shared by all calls of a model object,
-closed by `aclose`), aborts and cut connections. `provider_response.py` reads what comes back. What
-the request says and how the answer is read belongs to the adapter: it hands in the body and an
-`AnswerReader`. An abort closes the response at once, whether the call still waits for headers or is
-in the middle of the answer, and then the stream simply ends. aiohttp is imported on first use, in a
-thread.
+A plain call goes over a connection of our own (`provider_pool.py`). Behind a proxy, and once a
+provider has redirected a call or compressed its reply, aiohttp makes the calls
+(`provider_session.py`). `provider_response.py` reads what comes back. What the request says and how
+the reply is read belongs to the adapter: it hands in the body and an `AnswerReader`. An abort
+closes the connection at once, whether the call still waits for headers or is in the middle of the
+reply, and then the stream simply ends.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
-from functools import cache
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from urllib.parse import SplitResult, urlsplit
 from weakref import WeakKeyDictionary
 
 from thinkwell.core import json
@@ -24,17 +23,26 @@ from thinkwell.core.errors import ModelError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.models import provider_response
 from thinkwell.models.base import Failure, ModelEvent, ModelRequest
-from thinkwell.models.provider_response import AnswerReader, Endpoint, ProviderResponse
+from thinkwell.models.provider_errors import UnreachableError
+from thinkwell.models.provider_response import AnswerReader, Endpoint, HttpReply, ProviderResponse
+from thinkwell.models.provider_session import (
+    ProviderSessions,
+    is_failure,
+    is_unreachable,
+    proxy_of,
+)
 
 if TYPE_CHECKING:
-    from aiohttp import ClientResponse, ClientSession, ClientTimeout
-    from yarl import URL
+    from thinkwell.models.provider_pool import ProviderPool
+    from thinkwell.models.provider_socket import SocketReply
 
-_READ_BUFFER = 256 * 1024
-
+T = TypeVar("T")
 
 BodyBuilder: TypeAlias = "Callable[[ModelRequest], tuple[Mapping[str, Any], tuple[str, ...]]]"
 """Makes the JSON body of a request, and warnings about what the provider cannot be told."""
+
+
+_USUAL_PORTS = {"http": ":80", "https": ":443"}
 
 
 class ProviderClient:
@@ -42,24 +50,33 @@ class ProviderClient:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self._url = urlsplit(endpoint.base_url + endpoint.path)
         self._headers = {
+            "User-Agent": "thinkwell",
             "Content-Type": "application/json",
             "Accept": "text/event-stream",
             # A compressed stream arrives in lumps: deltas would wait for the compressor's window.
             "Accept-Encoding": "identity",
             **endpoint.headers,
         }
-        # A session belongs to the loop it was made in, and one model object may serve several
+        proxy = proxy_of(endpoint, self._url.scheme, self._url.hostname or "")
+        self._sessions = ProviderSessions(endpoint, proxy)
+        self._is_plain = not proxy
+        """Whether nothing is known yet that needs more than a plain connection."""
+        self._head = b""
+        """The head of every request, once one was made."""
+        # Connections belong to the loop they were made in, and one model object may serve several
         # loops (tests, threads).
-        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[ClientSession, URL]] = (
+        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, ProviderPool] = (
             WeakKeyDictionary()
         )
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop. The client can be used again."""
-        found = self._sessions.pop(asyncio.get_running_loop(), None)
-        if found is not None:
-            await found[0].close()
+        pool = self._pools.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close()
+        await self._sessions.close()
 
     async def stream(
         self,
@@ -68,14 +85,14 @@ class ProviderClient:
         request: ModelRequest,
         signal: AbortSignal,
     ) -> AsyncIterator[ModelEvent]:
-        """Send one request and yield the events of its answer, as `base.py` asks."""
+        """Send one request and yield the events of its reply, as `base.py` asks."""
         answer: ProviderResponse | None = None
         failure: Exception | None = None
         try:
             body, warnings = build(request)
-            response = await self._open(body, request, signal)
-            if response is not None:
-                answer = ProviderResponse(response, self.endpoint, reader, warnings)
+            reply = await self._open(json.dump_bytes(body), request, signal)
+            if reply is not None:
+                answer = ProviderResponse(reply, self.endpoint, reader, warnings)
                 answer.watch(signal)
             while answer is not None and (events := await answer.read()):
                 for event in events:
@@ -91,52 +108,80 @@ class ProviderClient:
             yield Failure(failure)
 
     async def _open(
-        self, body: Mapping[str, Any], request: ModelRequest, signal: AbortSignal
-    ) -> ClientResponse | None:
-        """The response once its headers are here; None if the call was aborted first."""
+        self, body: bytes, request: ModelRequest, signal: AbortSignal
+    ) -> HttpReply | None:
+        """The reply once its headers are here; None if the call was aborted first."""
         if signal.aborted:
             return None
-        # Imports take a tenth of a second, which other agents would have to wait for.
-        if "aiohttp" not in sys.modules:
-            await asyncio.to_thread(import_module, "aiohttp")
-        return await self._post(json.dump_bytes(body), request, signal)
+        if self._is_plain and (pool := await self._pool()) is not None:
+            reply = await self._ask(pool, body, request, signal)
+            if reply is None or reply.is_plain:
+                return reply
+            # Nothing of it was read: it is asked for again by somebody who can follow it.
+            reply.close()
+            self._is_plain = False
+        headers = {**self._headers, **request.headers}
+        return await _unless_aborted(
+            self._sessions.post(body, headers, request.connect_timeout), signal
+        )
 
-    async def _post(
-        self, body: bytes, request: ModelRequest, signal: AbortSignal
-    ) -> ClientResponse | None:
+    async def _ask(
+        self, pool: ProviderPool, body: bytes, request: ModelRequest, signal: AbortSignal
+    ) -> SocketReply | None:
         """Send the request and wait for headers, which can take minutes; None if aborted first."""
-        task = asyncio.current_task()
-        stops = 0
-
-        def stop(_reason: str) -> None:
-            nonlocal stops
-            stops += task is not None and task.cancel()
-
-        session, url = self._session()
-        dispose = signal.add_listener(stop)
+        connection = pool.take()
+        if connection is None:
+            connecting = pool.connect(request.connect_timeout)
+            connection = await _unless_aborted(connecting, signal)
+            if connection is None:
+                return None
+        reply = connection.ask(b"%b%d\r\n\r\n%b" % (self._head_for(request), len(body), body))
+        silent = TimeoutError("the provider did not begin to answer")
+        loop, limit = asyncio.get_running_loop(), provider_response.READ_TIMEOUT
+        timer = loop.call_later(limit, reply.close, silent)
+        dispose = signal.add_listener(lambda _: reply.close())
         try:
-            async with asyncio.timeout(provider_response.READ_TIMEOUT):
-                return await session.post(
-                    url,
-                    data=body,
-                    headers={**self._headers, **request.headers},
-                    timeout=_timeout(request.connect_timeout),
-                )
-        except asyncio.CancelledError:
-            # Our own stop is taken back; whoever else cancelled this task is heard.
-            if stops and task is not None and not task.uncancel():
+            await reply.begun()
+        except BaseException as error:
+            reply.close()
+            if signal.aborted and isinstance(error, OSError):
                 return None
             raise
         finally:
+            timer.cancel()
             dispose()
+        return reply
+
+    def _head_for(self, request: ModelRequest) -> bytes:
+        if request.headers:
+            return _head_of(self._url, _merged(self._headers, request.headers))
+        if not self._head:
+            self._head = _head_of(self._url, self._headers)
+        return self._head
+
+    async def _pool(self) -> ProviderPool | None:
+        """The plain connections of this loop; None if they cannot lead there."""
+        pool = self._pools.get(loop := asyncio.get_running_loop())
+        if pool is None:
+            # Imports take a while, which other agents would have to wait for.
+            if "thinkwell.models.provider_pool" not in sys.modules:
+                await asyncio.to_thread(import_module, "thinkwell.models.provider_pool")
+            from thinkwell.models.provider_pool import ProviderPool, destination_of
+
+            destination = destination_of(self._url, self.endpoint.ca_file)
+            if destination is None:
+                self._is_plain = False
+                return None
+            pool = self._pools.get(loop) or ProviderPool(destination)
+            self._pools[loop] = pool
+        return pool
 
     def _wrap(self, error: Exception) -> Exception:
-        from aiohttp import ClientConnectorError, ClientError
-
-        if not isinstance(error, ClientError | OSError | TimeoutError):
+        if not (isinstance(error, OSError | TimeoutError) or is_failure(error)):
             return error
         endpoint = self.endpoint
-        moved = endpoint.url_variable and isinstance(error, ClientConnectorError)
+        unreachable = isinstance(error, UnreachableError) or is_unreachable(error)
+        moved = endpoint.url_variable and unreachable
         hint = f" Is {endpoint.url_variable} right?" if moved else ""
         problem = ModelError(
             f"The connection to {endpoint.provider} at {endpoint.base_url} failed: "
@@ -148,57 +193,44 @@ class ProviderClient:
         problem.__cause__ = error
         return problem
 
-    def _session(self) -> tuple[ClientSession, URL]:
-        """The connections of this loop, and where requests go, parsed once."""
-        loop = asyncio.get_running_loop()
-        found = self._sessions.get(loop)
-        if found is None or found[0].closed:
-            from aiohttp import ClientSession, DummyCookieJar, TCPConnector
-            from yarl import URL
 
-            endpoint = self.endpoint
-            trust = True if endpoint.ca_file is None else _trusting(endpoint.ca_file)
-            session = ClientSession(
-                # A thousand agents stream at once: a limit here would make the others wait for a
-                # free connection.
-                connector=TCPConnector(limit=0, ssl=trust),
-                cookie_jar=DummyCookieJar(),
-                read_bufsize=_READ_BUFFER,
-                **_proxy(endpoint),
-            )
-            url = URL(endpoint.base_url + endpoint.path)
-            found = self._sessions[loop] = session, url
-        return found
+def _head_of(url: SplitResult, headers: Mapping[str, str]) -> bytes:
+    """The head of a POST up to the value of its `Content-Length`, which stands last."""
+    query = f"?{url.query}" if url.query else ""
+    lines = [
+        f"POST {url.path or '/'}{query} HTTP/1.1",
+        f"Host: {url.netloc.removesuffix(_USUAL_PORTS[url.scheme])}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+        "Content-Length: ",
+    ]
+    for line in lines:
+        if any(letter in line for letter in "\r\n\0"):
+            raise ValueError("a header for the provider holds a line break or a null byte")
+    return "\r\n".join(lines).encode()
 
 
-def _trusting(ca_file: str) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=ca_file)
+def _merged(usual: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Headers in which `own` take the place of usual ones of the same name, whatever its case."""
+    taken = {name.lower() for name in own}
+    return {**{n: v for n, v in usual.items() if n.lower() not in taken}, **own}
 
 
-@cache
-def _timeout(connect: float | None) -> ClientTimeout:
-    from aiohttp import ClientTimeout
+async def _unless_aborted(work: Awaitable[T], signal: AbortSignal) -> T | None:
+    """What `work` gives; None if the signal aborts first, which cancels it."""
+    task = asyncio.current_task()
+    stops = 0
 
-    # No limit for the whole: a long reply is no failure. How long silence may last is the turn's
-    # to say. None for a read either: aiohttp sets a timer anew for whatever arrives (`_listen`).
-    return ClientTimeout(total=None, sock_connect=connect)
+    def stop(_reason: str) -> None:
+        nonlocal stops
+        stops += task is not None and task.cancel()
 
-
-def _proxy(endpoint: Endpoint) -> dict[str, Any]:
-    """The proxy given, or what trust_env=True would find, read once.
-
-    With trust_env aiohttp asks a thread twice per request for it.
-    """
-    from urllib.request import getproxies, proxy_bypass
-
-    from aiohttp import BasicAuth
-    from yarl import URL
-
-    target = URL(endpoint.base_url)
-    found = endpoint.proxy
-    if found is None and target.host and not proxy_bypass(target.host):
-        found = getproxies().get(target.scheme)
-    if not found:
-        return {}
-    proxy = URL(found)
-    return {"proxy": proxy.with_user(None), "proxy_auth": BasicAuth.from_url(proxy)}
+    dispose = signal.add_listener(stop)
+    try:
+        return await work
+    except asyncio.CancelledError:
+        # Our own stop is taken back; whoever else cancelled this task is heard.
+        if stops and task is not None and not task.uncancel():
+            return None
+        raise
+    finally:
+        dispose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -24,15 +24,53 @@ from thinkwell.models.provider_errors import (
 from thinkwell.models.retry_after import retry_hint
 from thinkwell.models.sse import EndlessLineError
 
-if TYPE_CHECKING:
-    from aiohttp import ClientResponse
-
 READ_TIMEOUT = 600.0
 """Seconds of silence after which a connection counts as dead, whoever waits for it. An answer must
 begin within them. A stream is looked at every so often: it is cut after one to two times as long.
 """
 DRAIN_TIMEOUT = 0.1
 MOST_OF_A_REFUSAL = 64 * 1024
+
+
+class HttpReply(Protocol):
+    """An HTTP response whose headers are here, over whatever connection."""
+
+    @property
+    def status(self) -> int:
+        """Of the response."""
+        ...
+
+    @property
+    def reason(self) -> str | None:
+        """The text beside the status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Of the response."""
+        ...
+
+    @property
+    def content_type(self) -> str:
+        """The media type, without its parameters."""
+        ...
+
+    @property
+    def at_end(self) -> bool:
+        """Whether there is nothing left to read."""
+        ...
+
+    async def read(self) -> bytes:
+        """Whatever has come, at least one byte; nothing at the end. Raises if it was cut."""
+        ...
+
+    def close(self) -> None:
+        """Cut the connection; a pending read raises."""
+        ...
+
+    def release(self) -> None:
+        """Give the connection back, or cut it if not all has come."""
+        ...
 
 
 class AnswerReader(Protocol):
@@ -74,7 +112,7 @@ class ProviderResponse:
 
     def __init__(
         self,
-        response: ClientResponse,
+        response: HttpReply,
         endpoint: Endpoint,
         reader: AnswerReader,
         warnings: tuple[str, ...],
@@ -112,7 +150,7 @@ class ProviderResponse:
             self._over = True
             return [Failure(await self._refusal())]
         reader = self._reader
-        while not reader.done and (chunk := await self._response.content.readany()):
+        while not reader.done and (chunk := await self._response.read()):
             self._silent = False
             try:
                 events = reader.feed(chunk)
@@ -135,17 +173,17 @@ class ProviderResponse:
 
     async def _drain(self) -> None:
         """Read past the end marker, so that the connection can serve the next call."""
-        if self._response.content.at_eof():
+        if self._response.at_end:
             return  # as a rule it has come along
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_TIMEOUT):
-                while await self._response.content.readany():
+                while await self._response.read():
                     pass
 
     async def _beginning(self) -> bytes:
         """As much of the body as an error needs: nobody promises that it ends."""
         body = b""
-        while len(body) < MOST_OF_A_REFUSAL and (chunk := await self._response.content.readany()):
+        while len(body) < MOST_OF_A_REFUSAL and (chunk := await self._response.read()):
             body += chunk
         return body[:MOST_OF_A_REFUSAL]
 

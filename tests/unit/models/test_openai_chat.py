@@ -498,11 +498,12 @@ from thinkwell.models.openai_chat import OpenAIChatModel
 
 class Seen:
     def find_spec(self, name, path=None, target=None):
-        if name == "aiohttp":
-            print("aiohttp by", "the loop" if threading.current_thread() is main else "a thread")
+        if name in ("aiohttp", "httptools"):
+            print(name, "by", "the loop" if threading.current_thread() is main else "a thread")
 
 async def call():
-    model = OpenAIChatModel("m", base_url="http://127.0.0.1:9/v1")
+    proxy = sys.argv[1] or None
+    model = OpenAIChatModel("m", base_url="http://127.0.0.1:9/v1", proxy=proxy)
     async for event in model.stream(ModelRequest(system="", messages=()), AbortSignal()):
         print(type(event).__name__)
     await model.aclose()
@@ -513,6 +514,10 @@ asyncio.run(call())
 """
 
 
-def test_the_first_call_does_not_import_its_library_on_the_loop():
-    done = subprocess.run([sys.executable, "-c", FIRST_CALL], capture_output=True, text=True)
-    assert done.stdout.splitlines() == ["aiohttp by a thread", "Failure"], done.stderr
+@pytest.mark.parametrize(
+    ("proxy", "library"), [("", "httptools"), ("http://127.0.0.1:9", "aiohttp")]
+)
+def test_the_first_call_does_not_import_its_library_on_the_loop(proxy: str, library: str):
+    command = [sys.executable, "-c", FIRST_CALL, proxy]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [f"{library} by a thread", "Failure"], done.stderr
