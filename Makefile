@@ -9,7 +9,7 @@ RUNS := $(VENV)/.runs
 PORT ?= 8787
 PYTEST_ARGS ?=
 
-.PHONY: help install runtime page dist node-tests browser run test check cover mutate chaos bench clean
+.PHONY: help install runtime page dist node-tests browser run test check cover mutate chaos live bench clean
 
 help:
 	@echo "make run     start the demo agent on http://127.0.0.1:$(PORT)"
@@ -19,6 +19,7 @@ help:
 	@echo "make cover   which lines and branches the quick tests reach"
 	@echo "make mutate  whether the tests of the pure decisions notice a changed operator"
 	@echo "make chaos   kill our own app at every named point and 1,000 times at random"
+	@echo "make live    the model contract against every provider whose key is in the environment"
 	@echo "make bench   measure CPU beside other servers and write benchmarks/RESULTS.md"
 
 # pip says what it does: on a slow line nobody should wonder for minutes whether anything happens.
@@ -126,6 +127,13 @@ SEED ?=
 
 chaos: install
 	$(BIN)/thinkwell chaos tests/chaos/app.py --points --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+# The same promises as in tests/contracts/test_models.py, kept by real providers. Costs a few cents
+# each, and says whom it did not ask and why. ARGS="-k Groq" picks some.
+ARGS ?=
+
+live: install
+	$(BIN)/python -m tests.live $(ARGS)
 
 bench: install
 	$(BIN)/python -m benchmarks

@@ -371,7 +371,7 @@ class FakeTime(SystemClock):
 
     def __init__(self) -> None:
         self.time = 1000.0
-        self._alarms: list[tuple[float, Callable[[], None], list[bool]]] = []
+        self.alarms: list[tuple[float, Callable[[], None], list[bool]]] = []
 
     def now(self) -> float:
         return self.time
@@ -381,7 +381,7 @@ class FakeTime(SystemClock):
 
     def alarm(self, seconds: float, call: Callable[[], None]) -> Any:
         alive = [True]
-        self._alarms.append((self.time + seconds, call, alive))
+        self.alarms.append((self.time + seconds, call, alive))
 
         class Handle:
             def cancel(self) -> None:
@@ -391,8 +391,8 @@ class FakeTime(SystemClock):
 
     def move(self, seconds: float) -> None:
         self.time += seconds
-        due = [alarm for alarm in self._alarms if alarm[0] <= self.time + 1e-9]
-        self._alarms = [alarm for alarm in self._alarms if alarm not in due]
+        due = [alarm for alarm in self.alarms if alarm[0] <= self.time + 1e-9]
+        self.alarms = [alarm for alarm in self.alarms if alarm not in due]
         for _, call, alive in due:
             if alive[0]:
                 call()
@@ -458,7 +458,7 @@ class TestTheGate:
         assert isinstance(events[-1], Finish)
         assert len(asyncio.all_tasks()) == before
         assert someone.waits == []
-        assert time._alarms == []
+        assert time.alarms == []
 
     async def test_a_model_that_no_pattern_matches_is_called_as_ever(self):
         gate = limited(FakeTime(), "other:*", parallel=1)
