@@ -111,14 +111,21 @@ function Cost({ details }: { details: TurnDetails | null }) {
   const shown = [
     typeof usage?.inputTokens === "number" && `${count(usage.inputTokens)} in`,
     typeof usage?.outputTokens === "number" && `${count(usage.outputTokens)} out`,
+    typeof usage?.nanoUsd === "number" && dollars(usage.nanoUsd),
     typeof durationMs === "number" && inWords(durationMs),
   ].filter((each) => each !== false);
   if (shown.length === 0) return null;
   return (
-    <span className="cost" aria-label="Usage" title={`Tokens in and out, time; ${steps} model ${steps === 1 ? "call" : "calls"}`}>
+    <span className="cost" aria-label="Usage" title={`Tokens in and out, cost if its price is known, time; ${steps} model ${steps === 1 ? "call" : "calls"}`}>
       {shown.join(" · ")}
     </span>
   );
+}
+
+/** Cents, and more digits where cents would say nothing. */
+function dollars(nano: number): string {
+  const usd = nano / 1e9;
+  return usd > 0 && usd < 0.0001 ? "<$0.0001" : `$${usd.toFixed(usd >= 1 || usd === 0 ? 2 : 4)}`;
 }
 
 function count(tokens: number): string {

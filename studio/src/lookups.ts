@@ -7,7 +7,7 @@ export type Call = <T>(method: string, args: unknown[]) => Promise<T>;
 export interface TurnDetails {
   status: string;
   steps: number;
-  usage: { inputTokens?: number | null; outputTokens?: number | null } | null;
+  usage: { inputTokens?: number | null; outputTokens?: number | null; nanoUsd?: number | null } | null;
   durationMs: number | null;
   tools: Record<string, { durationMs: number | null }>;
 }

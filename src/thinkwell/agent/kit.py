@@ -18,6 +18,7 @@ from thinkwell.core.errors import MessageTooLargeError, TurnError
 from thinkwell.core.limits import payer_of
 from thinkwell.core.signal import Disposer
 from thinkwell.hooks.feature import Client, JobOptions
+from thinkwell.journal.costs import CostBy, CostLine, costs_by
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.ledger import call_times
 from thinkwell.journal.storage import Storage
@@ -174,6 +175,11 @@ class AgentKit:
         """How long tool calls took."""
         parts = self._chat.parts
         return await call_times(parts.store, parts.owner.agent_id, request_ids)
+
+    async def costs_by(self, by: CostBy, *, since: float) -> list[CostLine]:
+        """What turns have cost."""
+        parts = self._chat.parts
+        return await costs_by(parts.store, by, agent=parts.owner.agent_id, since=since)
 
     async def rearrange(self, *changes: Change, call: str) -> None:
         """Change the message tree while nothing runs."""

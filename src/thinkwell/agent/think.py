@@ -22,6 +22,7 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import MaybeAsync
 from thinkwell.features.approvals import Approvals
 from thinkwell.features.branches import Branches
+from thinkwell.features.costs import Costs
 from thinkwell.features.fibers.fibers import Fibers
 from thinkwell.features.http_chat.chat import HttpChat
 from thinkwell.features.http_run import HttpRun
@@ -108,6 +109,8 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
     """Functions that remember how far they came, and go on after a crash."""
     turn_details: TurnFacts
     """How answers were made: steps, tokens, times."""
+    costs: Costs
+    """What this agent's turns have cost."""
 
     # Annotated once more: type checkers compare what a subclass gives with its nearest base only.
     features: ClassVar[Sequence[Feature | Without]] = (
@@ -118,6 +121,7 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
             Approvals(),
             Fibers(),
             TurnFacts(),
+            Costs(),
             Telemetry(),
             Scopes(),
         ),

@@ -539,6 +539,7 @@ async def _wire_chat(
             resolve_model=shared.models.resolve,
             load_model=shared.models.load,
             gate=shared.gate,
+            prices=shared.models.prices,
             recording=shared.recording,
         )
     )

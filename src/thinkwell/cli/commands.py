@@ -15,6 +15,7 @@ from thinkwell.cli.cards import cut
 from thinkwell.cli.conversation import TerminalChat
 from thinkwell.cli.screen import Screen
 from thinkwell.core.ids import new_id
+from thinkwell.core.money import show_usd
 from thinkwell.messages.message import UIMessage, text_of
 
 T = TypeVar("T")
@@ -173,6 +174,8 @@ def _spent(details: list[dict[str, Any]]) -> str:
         return sum(usage.get(name) or 0 for usage in used)
 
     tokens = f"{total('inputTokens'):,} tokens in, {total('outputTokens'):,} out"
+    if used and all(usage.get("nanoUsd") is not None for usage in used):
+        tokens += f", {show_usd(total('nanoUsd'))}"
     steps = sum(turn.get("steps") or 0 for turn in details)
     seconds = sum(turn.get("durationMs") or 0 for turn in details) / 1000
     return (

@@ -22,7 +22,7 @@ from thinkwell.store.base import Params, Row
 from thinkwell.store.read_only import ReadOnlySqlite
 from thinkwell.turn.recorded_requests import journal_of, recorded_requests
 from thinkwell.turn.travel.export import make_case
-from thinkwell.turn.travel.story import Price, TurnStory, tell
+from thinkwell.turn.travel.story import PriceFunction, TurnStory, tell
 
 
 class Beside:
@@ -72,7 +72,7 @@ def _data(event: JournalEvent | int) -> dict[str, Any]:
 
 
 def turn_story(
-    database: ReadOnlySqlite, record: TurnRecord, price: Price | None
+    database: ReadOnlySqlite, record: TurnRecord, price: PriceFunction | None
 ) -> TurnStory | None:
     """What happened in a turn, step by step; None if its journal is no longer kept."""
 

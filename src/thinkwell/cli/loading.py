@@ -25,7 +25,7 @@ from thinkwell.cli.mistakes import loading
 from thinkwell.server.app import App
 
 if TYPE_CHECKING:
-    from thinkwell.turn.travel.story import Price
+    from thinkwell.turn.travel.story import PriceFunction
 
 
 def load_app(path: str, *, store: str | None = None) -> App:
@@ -37,7 +37,7 @@ def load_app(path: str, *, store: str | None = None) -> App:
     return app
 
 
-def load_price(path: str | None) -> Price | None:
+def load_price(path: str | None) -> PriceFunction | None:
     """The function that says what model calls cost: `module:function`, or one of a file."""
     if path is None:
         return None
@@ -50,7 +50,7 @@ def load_price(path: str | None) -> Price | None:
         raise click.ClickException(
             f"{path} is no function. Write one: `def price(provider, model, usage): return 0.0`."
         )
-    return cast("Price", function)
+    return cast("PriceFunction", function)
 
 
 def split_target(path: str) -> tuple[str, str | None]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from thinkwell.cli.money_commands import add_money
 from thinkwell.cli.travel_commands import add_travel
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -582,3 +583,4 @@ def chaos(path: str, *, as_json: bool, **options: Any) -> None:
 
 
 add_travel(turns, _turn_options, _price_option)
+add_money(main, _json_option, _store_option)

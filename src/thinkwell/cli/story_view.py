@@ -174,7 +174,7 @@ def _summary(step: StoryStep) -> Iterator[tuple[str, str]]:
         if tokens.input_tokens is not None or tokens.output_tokens is not None:
             said.append(f"{tokens.input_tokens or 0:,} in, {tokens.output_tokens or 0:,} out")
         if use.cost is not None:
-            said.append(f"{use.cost:.4f}")
+            said.append(f"${use.cost:.4f}")
         open_end = "waiting" if use.waits_for else "cut off"
         said.append(use.finish_reason or ("failed" if use.error else open_end))
         yield f"· {' · '.join(said)} ", "dim"

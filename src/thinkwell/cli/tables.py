@@ -13,8 +13,10 @@ from rich.text import Text
 
 from thinkwell.core import json
 from thinkwell.core.clock import SystemClock
+from thinkwell.core.money import show_usd
 from thinkwell.journal.budget import describe
 from thinkwell.journal.code_version import read_code
+from thinkwell.journal.costs import CostLine, total_of
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.message import text_of
@@ -68,9 +70,29 @@ class Printer:
         """One line per turn, and what went wrong below it."""
         for row in rows:
             state = status_of(row["status"], row["stop_reason"])
-            self._line(row, state, self._ago(row["created_at"]), row["agent"])
+            whose = row["agent"]
+            if row["nano_usd"] is not None:
+                whose = f"{whose}  {show_usd(row['nano_usd'])}"
+            self._line(row, state, self._ago(row["created_at"]), whose)
             if row["error"]:
                 self._below(row["error"])
+
+    def costs(self, by: str, lines: Sequence[CostLine]) -> None:
+        """One line per agent, principal, day or model, the dearest first, and their sum."""
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column(by, overflow="fold")
+        for name in ("cost", "tokens in", "tokens out", "turns"):
+            table.add_column(name, justify="right")
+        for line in lines:
+            table.add_row(*_cost_cells(line, line.key or "nobody in particular"))
+        if len(lines) > 1:
+            table.add_row(*_cost_cells(total_of(lines), "together"), style="bold")
+        self._console.print(table)
+        if any(line.unpriced for line in lines):
+            self.note(
+                "A cost with + is not whole: some calls went to models without a known price. "
+                "Install thinkwell[prices], or name them in App(prices={...})."
+            )
 
     def jobs(self, rows: Sequence[Mapping[str, Any]], *, served: bool) -> None:
         """One line per job, and what went wrong, or why it does not run, below it."""
@@ -201,7 +223,8 @@ class Printer:
         used = record.usage
         if record.steps:
             tokens = f"{used.input_tokens or 0:,} tokens in, {used.output_tokens or 0:,} out"
-            facts.add_row("steps", f"{record.steps}, {tokens}")
+            cost = "" if used.nano_usd is None else f", {show_usd(used.nano_usd)}"
+            facts.add_row("steps", f"{record.steps}, {tokens}{cost}")
         if not record.settled:
             for place, count in record.incident.deaths.items():
                 facts.add_row("died", f"{count}× in {describe(place)}")
@@ -315,6 +338,12 @@ class Printer:
 def shorten(text: str) -> str:
     """A text that is not longer than what is shown of a question."""
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+
+
+def _cost_cells(line: CostLine, name: str) -> list[Text]:
+    cost = show_usd(line.nano_usd) + ("+" if line.unpriced else "")
+    numbers = (f"{n:,}" for n in (line.input_tokens, line.output_tokens, line.turns))
+    return [Text(name), Text(cost), *map(Text, numbers)]
 
 
 def status_of(status: str, stop_reason: str | None) -> str:

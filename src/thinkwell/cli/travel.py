@@ -31,7 +31,7 @@ from thinkwell.journal.turns import TurnRecord
 from thinkwell.turn.travel.case import Case
 from thinkwell.turn.travel.export import make_case
 from thinkwell.turn.travel.recording import Tools
-from thinkwell.turn.travel.story import Price, tell
+from thinkwell.turn.travel.story import PriceFunction, tell
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -104,7 +104,7 @@ class _Trials(NamedTuple):
     classes: Mapping[str, type[Think]]
     model: str | None
     tools: Tools
-    price: Price | None
+    price: PriceFunction | None
 
     async def run_all(self, cases: Sequence[Case]) -> list[Trial]:
         """One after the other."""

@@ -26,6 +26,7 @@ from thinkwell.hooks.jobs import JobHandler
 from thinkwell.hooks.routes import Route
 from thinkwell.journal.approval_rules import ApprovalRule
 from thinkwell.journal.approvals import Approval
+from thinkwell.journal.costs import CostBy, CostLine
 from thinkwell.journal.decisions import Decision
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.storage import Storage
@@ -244,6 +245,10 @@ class Kit(Protocol):
 
     async def call_times(self, request_ids: Sequence[str]) -> Mapping[str, float]:
         """How many seconds the tool calls of these turns took, by call id."""
+        ...
+
+    async def costs_by(self, by: CostBy, *, since: float) -> list[CostLine]:
+        """What the turns that ended since then have cost, the dearest line first."""
         ...
 
     async def rearrange(self, *changes: Change, call: str) -> None:

@@ -21,7 +21,7 @@ from thinkwell.models.resolve import ModelLike
 from thinkwell.turn.travel.case import Case, LeftOut
 from thinkwell.turn.travel.export import make_case
 from thinkwell.turn.travel.recording import Tools
-from thinkwell.turn.travel.story import Price, TurnStory, tell
+from thinkwell.turn.travel.story import PriceFunction, TurnStory, tell
 
 
 class AppTurns:
@@ -50,7 +50,7 @@ class AppTurns:
         return [await self._find(row["id"], row["agent"]) for row in found]
 
     async def show(
-        self, request_id: str, *, agent: str | None = None, price: Price | None = None
+        self, request_id: str, *, agent: str | None = None, price: PriceFunction | None = None
     ) -> TurnStory:
         """What happened in a turn, step by step."""
         return await tell(await self.export(request_id, agent=agent), price)

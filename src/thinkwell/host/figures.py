@@ -33,6 +33,8 @@ class HostFigures(msgspec.Struct, frozen=True, kw_only=True):
     chunks: int
     commits: Histogram
     lags: Histogram
+    spent: Mapping[tuple[str, str], int]
+    """Tokens and billionths of a dollar, by model and word (`PriceBook.spent`)."""
     open_work: OpenWork | None
     """None while the store cannot be read."""
     model_limits: Sequence[LimitFigures] = ()
@@ -49,6 +51,7 @@ async def figures_of(shared: Shared, awake: Callable[[], Sequence[Activation]]) 
         chunks=done.chunks,
         commits=done.durations,
         lags=done.lags,
+        spent=shared.models.prices.spent,
         open_work=work,
         model_limits=() if shared.gate is None else shared.gate.figures(),
     )

@@ -57,6 +57,7 @@ from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import has_work
 from thinkwell.models.gate import ModelGate
 from thinkwell.models.limits import ModelLimits
+from thinkwell.models.prices import Price, PriceBook
 from thinkwell.store.base import Store
 from thinkwell.store.deleting import has_rows
 from thinkwell.store.ownership import claim_if_there
@@ -93,6 +94,7 @@ class Host(Forks):
     class may have been made with other tools, hooks and scopes, and its work is not ours to do.
     """
 
+    _running = False
     draining = False
     """Whether a stop has begun: nobody should send work here any more."""
 
@@ -112,13 +114,14 @@ class Host(Forks):
         retention: Retention | None = None,
         features: Sequence[Feature] = (),
         version: str | None = None,
+        prices: Mapping[str, Price] | None = None,
         instance: Instance | None = None,
         sleep: Sleep = asyncio.sleep,  # before it tries something again
         alarm: Sleep = asyncio.sleep,  # until the next job is due
         lasted: Sleep = asyncio.sleep,  # until this life of the process counts as steady
     ) -> None:
         self._classes = _by_name(agents)
-        self._instance, self._store = instance, store
+        self._instance, self._store, self._starts = instance, store, Starts(store)
         self.bus = bus or EventBus()
         self.threads = ThreadPool(
             tool_threads, per_owner=tool_threads_per_agent, on_queued=self._report_queued
@@ -127,6 +130,7 @@ class Host(Forks):
         shared = Shared(store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep)
         self._shared, shared.crowd = shared, Crowd(limits)
         shared.gate = ModelGate.of(model_limits, shared.clock)
+        shared.models.prices = PriceBook(prices)
         self._jobs = JobRunner(
             self._shared, wake=self._with_due_jobs, limits=limits or Limits(), alarm=alarm
         )
@@ -135,11 +139,10 @@ class Host(Forks):
         for cls in self._classes.values():
             check_served(cls, features_of(cls, features))  # not when the first agent wakes
         self._upkeep = Upkeep(self._shared, retention, self._new_erasure())
-        self._starts = Starts(store)
         self.operators = Operators(self._shared, self._go_on)
         """What operators do to it."""
         self._drain_timeout, self._idle_timeout = drain_timeout, idle_timeout
-        self._sleep, self._lasted, self._running = sleep, lasted, False
+        self._sleep, self._lasted = sleep, lasted
         self._awake: dict[str, asyncio.Task[Activation]] = {}
         self._last_used: dict[str, float] = {}
         self._tasks, self._waking = TaskOwner("host"), asyncio.Semaphore(STARTS_AT_ONCE)

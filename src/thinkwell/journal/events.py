@@ -90,6 +90,8 @@ class ModelEnded(JournalBody, frozen=True, kw_only=True):
     """When; 0 in journals of older releases."""
     answer: str | None = None
     """What the model gave to the hidden answer tool, which no chunk tells."""
+    answered_by: str | None = None
+    """The model whose tokens these are, as `provider:name`."""
 
 
 class ModelPaused(JournalBody, frozen=True, kw_only=True):

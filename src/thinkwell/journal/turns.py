@@ -8,7 +8,8 @@ migration.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
@@ -230,6 +231,8 @@ class TurnEnd(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     client_error: str | None = None
     usage: Usage = msgspec.field(default_factory=Usage)
+    spent: Mapping[str, Usage] = MappingProxyType({})
+    """The same by model, as `provider:name`."""
     steps: int = 0
     hooks_owed: int = 0
     output: Any = None
@@ -442,6 +445,7 @@ async def settle_turn(
             "error": end.error,
             "client_error": end.client_error,
             "usage": json.dumps(end.usage),
+            "spent": json.dumps(end.spent) if end.spent else None,
             "steps": end.steps,
             "hooks_owed": end.hooks_owed,
             "output": None if end.output is None else json.dumps(json.to_jsonable(end.output)),

@@ -1,8 +1,12 @@
-"""Token counts of one model call, and their sum."""
+"""Token counts of one model call and what it cost, and their sum."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import msgspec
+
+from thinkwell.core.money import to_usd
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -16,6 +20,18 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Input tokens that the provider had in its cache; `input_tokens` counts them too."""
     cache_write_tokens: int | None = None
     """Input tokens that the provider put into its cache; `input_tokens` counts them too."""
+    nano_usd: int | None = None
+    """What it cost, in billionths of a dollar; None if a price is not known."""
+
+    @property
+    def cost(self) -> Decimal | None:
+        """What it cost in dollars; None if the price of a model in it is not known."""
+        return None if self.nano_usd is None else to_usd(self.nano_usd)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no provider has counted anything."""
+        return not (self.input_tokens or self.output_tokens or self.total_tokens)
 
     def __add__(self, other: Usage) -> Usage:
         """The sum; a count nobody gave stays None."""
@@ -26,6 +42,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             reasoning_tokens=_sum(self.reasoning_tokens, other.reasoning_tokens),
             cached_input_tokens=_sum(self.cached_input_tokens, other.cached_input_tokens),
             cache_write_tokens=_sum(self.cache_write_tokens, other.cache_write_tokens),
+            nano_usd=_cost(self, other),
         )
 
     def __sub__(self, other: Usage) -> Usage:
@@ -42,3 +59,10 @@ def _sum(a: int | None, b: int | None) -> int | None:
     if a is None or b is None:
         return b if a is None else a
     return a + b
+
+
+def _cost(a: Usage, b: Usage) -> int | None:
+    """Half a bill would be read as the whole one: tokens without a price make the sum unknown."""
+    if (a.nano_usd is None and not a.is_empty) or (b.nano_usd is None and not b.is_empty):
+        return None
+    return _sum(a.nano_usd, b.nano_usd)

@@ -32,6 +32,7 @@ from thinkwell.models.base import (
 )
 from thinkwell.models.openai_chat import OpenAIChatModel
 from thinkwell.models.openai_responses import OpenAIModel
+from thinkwell.models.prices import Price, context_window
 
 __all__ = [
     "AnthropicModel",
@@ -45,6 +46,7 @@ __all__ = [
     "NamedTool",
     "OpenAIChatModel",
     "OpenAIModel",
+    "Price",
     "ReasoningDelta",
     "ReasoningEnd",
     "ReasoningStart",
@@ -59,4 +61,5 @@ __all__ = [
     "ToolInputStart",
     "ToolResult",
     "ToolSpec",
+    "context_window",
 ]

@@ -217,6 +217,8 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True):
     """Set if the provider has only paused, amid tools that it runs itself: it goes on once it is
     sent what it has said. Holds the provider options to send along, usually none.
     """
+    answered_by: str | None = None
+    """Which model of a chain it was, as `provider:name`; None: the one that was called."""
 
 
 class Failure(msgspec.Struct, frozen=True):

@@ -71,7 +71,9 @@ class FallbackModel:
                     if not answered:
                         answered = True
                         self._breakers[index] = self._breakers[index].answered()
-                    yield _explained(event, reasons) if isinstance(event, Finish) else event
+                    if isinstance(event, Finish):
+                        event = _explained(event, self.models[index], reasons)
+                    yield event
             finally:
                 # A generator that is left in the middle keeps its connection until it is
                 # collected.
@@ -108,10 +110,10 @@ class FallbackModel:
             await close_model(model)
 
 
-def _explained(finish: Finish, reasons: list[str]) -> Finish:
-    if not reasons:
-        return finish
-    return msgspec.structs.replace(finish, warnings=(*reasons, *finish.warnings))
+def _explained(finish: Finish, model: Model, reasons: list[str]) -> Finish:
+    """Which model it was, for its price, and why not an earlier one."""
+    name = finish.answered_by or _name(model)
+    return msgspec.structs.replace(finish, answered_by=name, warnings=(*reasons, *finish.warnings))
 
 
 def _name(model: Model) -> str:

@@ -20,6 +20,7 @@ from thinkwell.models import misnamed
 from thinkwell.models.base import Model
 from thinkwell.models.fallback import FallbackModel, close_model
 from thinkwell.models.presets import NATIVE, PRESETS
+from thinkwell.models.prices import CATALOGUED, PriceBook
 from thinkwell.models.pydantic_ai import PydanticAIModel, infer
 
 ModelLike: TypeAlias = "str | Model | Sequence[str | Model | Any] | Any"
@@ -60,6 +61,8 @@ class ModelPool:
         self._chains: dict[tuple[int, ...], FallbackModel] = {}
         self._lent: dict[str, Model] = {}
         """Objects that were handed in, by the names they got here."""
+        self.prices = PriceBook()
+        """What they cost."""
 
     def resolve(self, like: ModelLike) -> Model:
         """Like `resolve_model`, but the same string gives the same model."""
@@ -95,7 +98,10 @@ class ModelPool:
             if fresh and _needs_bridge(name):
                 made = await asyncio.to_thread(resolve_model, name)
                 self._models.setdefault(name, made)
-        return self.resolve(cast("Any", like))
+        model = self.resolve(cast("Any", like))
+        if model.provider in CATALOGUED:
+            self.prices.expect(model)
+        return model
 
     def lend(self, like: ModelLike) -> str | tuple[str, ...]:
         """A name for a model that a row can keep; an object has it as long as the process lives."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from thinkwell.host.control import Control
     from thinkwell.host.host import Host
     from thinkwell.host.operators import Operators
+    from thinkwell.models.prices import Price
     from thinkwell.server.access import Auth, BeforeHook
     from thinkwell.server.edge import Edge
     from thinkwell.server.metrics import MayRead, Metrics
@@ -87,8 +88,11 @@ class App:
             `metrics(request)` decides by itself.
         version: What turns say about the code that accepted them. None: `THINKWELL_APP_VERSION`, or
             the version of the installed package the first agent is from.
+        prices: What models cost that the catalog does not know, or not as you pay for them: a
+            `Price` by name, e.g. `{"openai:ft:acme": Price(input=3, output=12)}`.
     """
 
+    _phase: Literal["new", "running", "stopped"] = "new"
     _drain_by: float | None = None
     _host: Host | None = None
     _control: Control | None = None
@@ -122,6 +126,7 @@ class App:
         features: Sequence[Feature] = (),
         metrics: bool | MayRead = True,
         version: str | None = None,
+        prices: Mapping[str, Price] | None = None,
     ) -> None:
         self.agents = options.agent_classes(agents)
         self.store = options.store_url(store)
@@ -140,14 +145,13 @@ class App:
         self.limits, self.version = limits, options.version(version)
         self.model_limits = options.model_limits(model_limits or {})
         self.retention, self.metrics = options.retention(retention), options.metrics(metrics)
-        self._names = options.names_of(self.agents)
+        self.prices = options.prices(prices)
+        self._names, self._changing = options.names_of(self.agents), asyncio.Lock()
         self.events = EventBus(served=self.agent_names)
         """What happens inside, for whoever subscribes; also before the start."""
         self.features: Sequence[Feature] = listed(features, "App(features=...)")
         self.problems: Mapping[str, str] = {}
         """Why agents could not answer, by their names in URLs; the page shows it."""
-        self._phase: Literal["new", "running", "stopped"] = "new"
-        self._changing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         """Run the app without a server."""
@@ -185,6 +189,7 @@ class App:
                 retention=self.retention,
                 features=self.features,
                 version=self.version or options.installed_version(self.agents),
+                prices=self.prices,
             )
             await host.start()
             try:

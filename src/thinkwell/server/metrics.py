@@ -36,6 +36,7 @@ from thinkwell.core.events import (
     JobRetried,
 )
 from thinkwell.core.limits import payer_of
+from thinkwell.core.money import NANO
 from thinkwell.core.user_code import call_user
 from thinkwell.host.figures import HostFigures
 from thinkwell.models.gate import LimitFigures
@@ -171,6 +172,7 @@ def _looked_up(edge: Edge, figures: HostFigures) -> Iterator[Family]:
         figures.lags,
     )
     yield histogram("thinkwell_commit_seconds", "How long commits took.", figures.commits)
+    yield from _spent(figures.spent)
     yield _gauge("thinkwell_turns_running", "Turns that run now.", figures.turns_running)
     work = figures.open_work
     if work is not None:
@@ -204,6 +206,24 @@ def _limits(limits: Sequence[LimitFigures]) -> Iterator[Family]:
         ]
     about = "How long model calls waited that had to."
     yield Family("thinkwell_model_wait_seconds", "histogram", about, samples)
+
+
+def _spent(spent: Mapping[tuple[str, str], int]) -> Iterator[Family]:
+    """From zero only for models that were called: which ones there are is known then."""
+    tokens = [
+        Sample(n, {"model": model, "direction": word})
+        for (model, word), n in spent.items()
+        if word != "nano_usd"
+    ]
+    dollars = [
+        Sample(n / NANO, {"model": model})
+        for (model, word), n in spent.items()
+        if word == "nano_usd"
+    ]
+    about = "Tokens that providers counted, by model."
+    yield Family("thinkwell_model_tokens_total", "counter", about, tokens)
+    about = "What model calls have cost, in dollars, as far as prices are known."
+    yield Family("thinkwell_model_cost_usd_total", "counter", about, dollars)
 
 
 def _stored(store: str) -> Iterator[Family]:

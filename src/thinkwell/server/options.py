@@ -13,6 +13,7 @@ from thinkwell.models.limits import ModelLimits
 
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
+    from thinkwell.models.prices import Price
     from thinkwell.store.sqlite import Durability
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -102,6 +103,25 @@ def metrics(value: SettingT) -> SettingT:
             'may read them: `App(metrics=lambda request: request.headers.get("x-key") == KEY)`.'
         )
     return value
+
+
+def prices(value: Mapping[str, Price] | None) -> Mapping[str, Price]:
+    """What the author says that models cost, by `provider:name`."""
+    from thinkwell.models.prices import Price
+
+    given = cast("object", value)
+    if given is None:
+        return {}
+    right = isinstance(given, Mapping) and all(
+        isinstance(name, str) and ":" in name and isinstance(price, Price)
+        for name, price in cast("Mapping[object, object]", given).items()
+    )
+    if not right:
+        raise ConfigurationError(
+            f"App(prices={given!r:.80}) is wrong. Give a Price by the name of the model: "
+            '`App(prices={"openai:ft:acme": Price(input=3, output=12)})`.'
+        )
+    return dict(cast("Mapping[str, Price]", given))
 
 
 def version(value: str | None) -> str | None:

@@ -92,6 +92,7 @@ CREATE TABLE turns (
     principal TEXT,
     incident TEXT,
     code TEXT,
+    spent TEXT,
     UNIQUE (agent, id)
 );
 CREATE UNIQUE INDEX turns_by_key ON turns (agent, idempotency_key)

@@ -27,6 +27,7 @@ from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.models.base import Model
 from thinkwell.models.gate import ModelGate
+from thinkwell.models.prices import PriceBook
 from thinkwell.session.session import Session
 from thinkwell.store.base import Store
 from thinkwell.tools.scope_registry import ScopeRegistry
@@ -240,6 +241,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """Turns what `get_model` returned into a model."""
     load_model: Callable[[Any], Awaitable[Model]]
     """The same for the model of a turn, which may have to be imported first."""
+    prices: PriceBook
+    """What models cost."""
     gate: ModelGate | None = None
     """Where model calls wait for their limits; None if there are none."""
     recording: Recording | None = None

@@ -4,7 +4,8 @@
 -- Turns of all agents, the newest first. A parked turn that was retried is not listed as parked;
 -- one that waits because its agent's start kills the process is.
 SELECT t.agent, t.id, t.trigger, t.status, t.stop_reason, t.attempt, t.error, t.created_at,
-       t.started_at, t.settled_at, s.deaths AS start_deaths
+       t.started_at, t.settled_at, json_extract(t.usage, '$.nanoUsd') AS nano_usd,
+       s.deaths AS start_deaths
 FROM turns t LEFT JOIN starts s ON s.agent = t.agent AND s.boot IS NULL AND s.deaths >= :deaths
                                    AND t.status IN ('accepted', 'running')
 WHERE t.agent = COALESCE(:agent, t.agent) AND t.status = COALESCE(:status, t.status)

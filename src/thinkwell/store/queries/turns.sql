@@ -66,7 +66,7 @@ UPDATE turns SET incident = :incident WHERE agent = :agent AND id = :id AND stat
 -- name: settle_turn
 -- The one way a turn ends.
 UPDATE turns SET status = :status, stop_reason = :stop_reason, error = :error,
-                 client_error = :client_error, usage = :usage,
+                 client_error = :client_error, usage = :usage, spent = :spent,
                  steps = :steps, hooks_owed = :hooks_owed, output = :output, settled_at = :settled_at
 WHERE agent = :agent AND id = :id AND status IN ('accepted', :begun);
 

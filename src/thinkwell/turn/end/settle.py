@@ -191,6 +191,7 @@ def _end(
         status="completed",
         stop_reason="end",
         usage=turn.usage,
+        spent=turn.spent,
         steps=len(turn.steps),
         hooks_owed=HOOK_TRIES - 1 if owes else 0,
     )

@@ -17,6 +17,7 @@ from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.plain_parts import EVERYWHERE
 from thinkwell.models.base import Finish, ToolCall
 from thinkwell.models.error_classes import default_error_classifier
+from thinkwell.models.prices import CATALOGUED
 from thinkwell.turn.end.classify import classify
 from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
 from thinkwell.turn.run.call_chunks import emit_call, provider_chunks
@@ -87,7 +88,7 @@ async def _ask_retrying(turn: RunningTurn, step: Step) -> StepReply:
     while True:
         before = _said(turn)
         try:
-            return _reply(await call_model(turn, step))
+            return await _priced(turn, step, await call_model(turn, step))
         except StageError as failure:
             note_failure(turn, step.number, failure.error)
             if _said(turn) != before:
@@ -134,8 +135,17 @@ async def _worth_a_retry(turn: RunningTurn, failure: StageError) -> bool:
     return classification in ("transient", "rate_limit")
 
 
-def _reply(reply: ModelReply) -> StepReply:
-    return StepReply(finish=reply.finish, calls=reply.calls, final_answer=reply.final_answer)
+async def _priced(turn: RunningTurn, step: Step, reply: ModelReply) -> StepReply:
+    """The model's reply, with what it cost where that is known."""
+    finish, model, book = reply.finish, step.model, turn.parts.prices
+    if not finish.usage.is_empty:
+        if book.given or model.provider in CATALOGUED or finish.answered_by is not None:
+            await book.load(model)
+            finish = book.priced(model, finish)
+        else:
+            name = f"{model.provider}:{model.model_id}"
+            finish = msgspec.structs.replace(finish, answered_by=name)
+    return StepReply(finish=finish, calls=reply.calls, final_answer=reply.final_answer)
 
 
 async def _respond(turn: RunningTurn, step: Step, reply: StepReply) -> StepReply:

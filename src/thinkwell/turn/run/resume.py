@@ -150,6 +150,7 @@ def _restore_steps(turn: RunningTurn, stored: StoredJournal, ended: int) -> None
     for number, block in enumerate(blocks[:ended]):
         finish = finishes.get(number, CUT)
         turn.steps.append(step_result(number, block, finish, partial(_is_dynamic, turn)))
+        turn.note_spent(finish)
     turn.past.finish = finishes.get(ended, CUT)
 
 

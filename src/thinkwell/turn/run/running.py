@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -26,6 +27,7 @@ from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk, opened_call
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
+from thinkwell.models.base import Finish
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.growth import Calls, GrowingReply, OutsideAnswer, Past, Places
@@ -53,6 +55,8 @@ class RunningTurn:
     """How often a structured output was refused."""
     lost = False
     """Its attempt is left behind: whatever still comes of it is too late for the reply."""
+    spent: Mapping[str, Usage] = MappingProxyType({})
+    """What its finished steps have used, by model."""
     active = True
     """False once the slot is free: from then on, code started here may wait for other turns."""
 
@@ -131,6 +135,13 @@ class RunningTurn:
     def usage(self) -> Usage:
         """Token counts of all finished steps."""
         return sum((step.usage for step in self.steps), start=Usage())
+
+    def note_spent(self, finish: Finish) -> None:
+        """A step has ended whose tokens a provider counted."""
+        name = finish.answered_by
+        if name is not None:
+            used = self.spent.get(name)
+            self.spent = {**self.spent, name: finish.usage if used is None else used + finish.usage}
 
     def hook_fields(self) -> dict[str, Any]:
         """What every hook context carries; made once per version of the record."""

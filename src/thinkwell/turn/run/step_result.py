@@ -118,6 +118,7 @@ def finish_to_json(number: int, finish: Finish, at: float, answer: str | None = 
             warnings=finish.warnings,
             at=at,
             answer=answer,
+            answered_by=finish.answered_by,
         )
     )
 
@@ -130,6 +131,7 @@ def finish_from_json(body: dict[str, Any]) -> Finish:
         raw_reason=ended.raw_finish_reason,
         usage=ended.usage,
         provider_metadata=ended.provider_metadata,
+        answered_by=ended.answered_by,
     )
 
 

@@ -22,6 +22,7 @@ from thinkwell.journal.crash_points import crash_here, crash_is_armed
 from thinkwell.messages.message import Part, tool_name
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.models.base import Finish, ModelRequest
+from thinkwell.models.prices import MOST_KEPT
 from thinkwell.tools.stopping import should_stop
 from thinkwell.turn.end.ending import UNANSWERED, Completed, Ending, StageError
 from thinkwell.turn.run.model_call import close_open_text
@@ -109,6 +110,9 @@ async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
     block = turn.reply.last_step()
     own_copy = json.loads(json.dumps(block))
     turn.steps.append(step_result(step.number, own_copy, finish, partial(_is_dynamic, turn, step)))
+    turn.note_spent(finish)
+    if finish.answered_by is not None:
+        _count_tokens(turn, finish)
     turn.step_number += 1
     await _call_on_step_finish(turn, step, finish)
     following = await _decide(turn, finish, called=bool(reply.calls))
@@ -116,6 +120,16 @@ async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
         await turn.parts.commits.flush()
         crash_here("c9")
     return following
+
+
+def _count_tokens(turn: RunningTurn, finish: Finish) -> None:
+    """For the metrics: what this process has used of each model."""
+    name, spent = finish.answered_by or "", turn.parts.prices.spent
+    if (name, "input") not in spent and len(spent) >= 3 * MOST_KEPT:
+        name = "other"
+    spent[name, "input"] += finish.usage.input_tokens or 0
+    spent[name, "output"] += finish.usage.output_tokens or 0
+    spent[name, "nano_usd"] += finish.usage.nano_usd or 0
 
 
 def _is_dynamic(turn: RunningTurn, step: Step, part: Part) -> bool:

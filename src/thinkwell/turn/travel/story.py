@@ -1,7 +1,7 @@
 """What happened in a turn, told step by step: requests, replies, tools, decisions, attempts.
 
-Pure: it is made of a case and says nothing that the journal does not say. Prices are not known
-here; whoever knows them hands in a function.
+Pure: it is made of a case and says nothing that the journal does not say. What a call cost is in
+the journal if its price was known then; whoever knows better hands in a function.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from thinkwell.models.base import ModelRequest
 from thinkwell.turn.recorded_requests import LostRequest, RecordedRequest, requests_in
 from thinkwell.turn.travel.case import Case
 
-Price: TypeAlias = Callable[[str, str, Usage], float | None]
+PriceFunction: TypeAlias = Callable[[str, str, Usage], float | None]
 """What a model call cost: provider, model and tokens in, an amount out; None if it is not known."""
 
 
@@ -115,7 +115,7 @@ class TurnStory(msgspec.Struct, kw_only=True, rename="camel"):
     """From its first attempt to its end."""
 
 
-async def tell(case: Case, price: Price | None = None) -> TurnStory:
+async def tell(case: Case, price: PriceFunction | None = None) -> TurnStory:
     """The story of a turn."""
     requests = await requests_in(case.journal, case.turn.message_id, case)
     teller = _Teller(case.turn, requests)
@@ -125,9 +125,11 @@ async def tell(case: Case, price: Price | None = None) -> TurnStory:
     if story.attempts and case.turn.settled_at is not None:
         story.seconds = case.turn.settled_at - story.attempts[0]
     uses = [use for step in story.steps for use in step.models]
-    if price is not None:
-        for use in uses:
+    for use in uses:
+        if price is not None:
             use.cost = price(use.provider, use.model, use.usage)
+        elif use.usage.cost is not None:
+            use.cost = float(use.usage.cost)
     known = [use.cost for use in uses if use.cost is not None]
     story.cost = sum(known) if known and len(known) == len(uses) else None
     return story
