@@ -52,10 +52,30 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     step: int
 
 
-def idempotency_key(root: str, tool: str, call_input: dict[str, Any], occurrence: int) -> str:
-    """The same call of the same turn always gets the same key, whatever id the provider gave it."""
-    text = "\x1f".join((root, tool, json.canonical(call_input), str(occurrence)))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+class CallName(msgspec.Struct, frozen=True):
+    """What the key of a call is made of, and nothing that changes from attempt to attempt."""
+
+    agent_id: str
+    """Clients choose the ids of their turns, so two agents may have turns with the same id."""
+    root: str
+    tool: str
+    input: dict[str, Any]
+    occurrence: int
+    """Equal calls of a turn count up, from 1."""
+
+    @property
+    def key(self) -> str:
+        """The same call of the same turn always gets it, whatever id the provider gave it."""
+        return self._digest(self.agent_id, self.root)
+
+    @property
+    def older_key(self) -> str:
+        """The key that earlier releases made of it: ledgers still hold those."""
+        return self._digest(self.root)
+
+    def _digest(self, *turn: str) -> str:
+        text = "\x1f".join((*turn, self.tool, json.canonical(self.input), str(self.occurrence)))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 async def open_calls(
@@ -69,15 +89,23 @@ async def open_calls(
     return [row for row in found if json.canonical(row.input) == wanted]
 
 
-async def repeated_call(reader: Reader, record: TurnRecord, key: str) -> LedgerRow | None:
-    """The same call in a turn that this one repeats, if it has taken effect there."""
+async def repeated_call(
+    reader: Reader, record: TurnRecord, keys: Sequence[str]
+) -> LedgerRow | None:
+    """The same call in a turn that this one repeats, by one of its keys, if it was claimed there.
+
+    Where it has taken effect, that row is given rather than another one.
+    """
+    found: LedgerRow | None = None
     for turn in record.repeats:
         rows = await reader.fetch_all("calls_of_turn", {"agent": record.agent_id, "turn": turn})
         for row in rows:
-            done = row["status"] == "settled" and row["error"] is None
-            if row["idempotency_key"] == key and done and row["input"] is not None:
-                return _row(row)
-    return None
+            if row["idempotency_key"] in keys and row["input"] is not None:
+                call = _row(row)
+                if call.settled and call.error is None:
+                    return call
+                found = found or call
+    return found
 
 
 async def open_call(reader: Reader, agent_id: str, call_id: str) -> LedgerRow | None:

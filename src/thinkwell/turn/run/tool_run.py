@@ -29,9 +29,10 @@ from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.joined_writes import CallWrites
 from thinkwell.journal.ledger import (
+    CallName,
     Claim,
+    LedgerRow,
     claim_call,
-    idempotency_key,
     repeated_call,
     settle_call,
 )
@@ -70,11 +71,11 @@ async def execute(turn: RunningTurn, step: Step, call: PendingCall, ready: Ready
         if isinstance(known, Settled):
             return known
         key = known
-    key = key or _key(turn, call, ready)
-    if turn.record.root is not None:
-        repeated = await repeated_call(parts.store, turn.record, key)
-        if repeated is not None:
-            return from_ledger(tool, repeated)
+    if key is None:
+        made = await _key(turn, call, ready)
+        if isinstance(made, LedgerRow):
+            return from_ledger(tool, made)
+        key = made
     claim = Claim(
         call_id=call.call_id,
         tool_name=tool.name,
@@ -312,8 +313,11 @@ def _limited(turn: RunningTurn, tool: Tool) -> Tool:
     return replace(tool, timeout=turn.settings.limits.of_tool(tool.name, tool.timeout))
 
 
-def _key(turn: RunningTurn, call: PendingCall, ready: Ready) -> str:
-    """The same call of the same turn always gets the same key; equal calls count up."""
+async def _key(turn: RunningTurn, call: PendingCall, ready: Ready) -> str | LedgerRow:
+    """The same call of the same turn always gets the same key; equal calls count up.
+
+    In a turn that repeats another one: the key it had there, or its row if it took effect there.
+    """
     if call.ledger is not None:
         return call.ledger.idempotency_key
     occurrence, wanted = 1, json.canonical(call.input)
@@ -322,4 +326,12 @@ def _key(turn: RunningTurn, call: PendingCall, ready: Ready) -> str:
             break
         if tool_name(part) == call.tool_name and json.canonical(part.get("input")) == wanted:
             occurrence += 1
-    return idempotency_key(turn.record.root_id, call.tool_name, ready.input, occurrence)
+    record = turn.record
+    name = CallName(record.agent_id, record.root_id, call.tool_name, ready.input, occurrence)
+    if not record.repeats:
+        return name.key
+    earlier = await repeated_call(turn.parts.store, record, (name.key, name.older_key))
+    if earlier is None:
+        return name.key
+    done = earlier.settled and earlier.error is None
+    return earlier if done else earlier.idempotency_key
