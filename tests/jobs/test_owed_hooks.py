@@ -47,6 +47,8 @@ async def test_owed_hooks_are_delivered_once_in_the_order_of_the_turns(tmp_path:
             await stage.agent(Listener, "a")  # it may be awake before the runner comes to it
             await asyncio.sleep(0)
         assert sorted(Listener.heard) == sorted(asked)
+        again = stage.told("turn:hook_redelivered")  # spec/04 §17
+        assert [(told["hook"], told["left"]) for told in again] == [("on_chat_response", 2)] * 4
         of_a = [request for name, request, _ in Listener.heard if name == "a"]
         assert of_a == [request for name, request, _ in asked if name == "a"]
         agent: Any = await stage.agent(Listener, "a")

@@ -22,6 +22,7 @@ from thinkwell.agent.state import Source, StateBox
 from thinkwell.core import json
 from thinkwell.core.authority import Subject
 from thinkwell.core.errors import AgentDeletedError
+from thinkwell.core.events import ClientConnected, ClientDisconnected, StateUpdated
 from thinkwell.core.principal import Principal
 from thinkwell.core.serving import serving
 from thinkwell.core.tasks import TaskOwner, in_pieces
@@ -93,6 +94,7 @@ class Connections:
             self._refuse_if_deleted()  # it may have gone while this one was judged
             self._greet(watcher, connection, state)
             await self.call_hook("on_connect", connection, request)
+            self.agent.events.emit(ClientConnected, connection_id=watcher.id)
         except BaseException as error:
             self.forget(watcher)
             if isinstance(error, Exception):
@@ -150,6 +152,7 @@ class Connections:
             encode.state(value),
             where=lambda w: w.protocol and (connection is None or self._open.get(w) != connection),
         )
+        self.agent.events.emit(StateUpdated)
         self.call_hook_soon("on_state_changed", typed, source, connection=connection)
 
     def broadcast(self, message: Any, without: Collection[str]) -> None:
@@ -227,6 +230,9 @@ class OpenConnection:
         """The socket is gone; turns go on."""
         connection = self._connection
         self._connections.forget(self._watcher)
+        self._connections.agent.events.emit(
+            ClientDisconnected, connection_id=self._watcher.id, code=code, reason=reason
+        )
         self._connections.call_hook_soon(
             "on_close", connection, code, reason, connection=connection
         )

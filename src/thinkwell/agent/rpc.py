@@ -27,7 +27,7 @@ from thinkwell.core.errors import (
     TurnActiveError,
     UserCodeError,
 )
-from thinkwell.core.events import RpcFailed
+from thinkwell.core.events import RpcCalled, RpcFailed
 from thinkwell.core.user_code import contained, log_failure
 from thinkwell.hooks.rpc import RpcMark, RpcStream, is_rpc, mark_of
 from thinkwell.turn.ask.authority import NotAllowed, demand
@@ -136,6 +136,7 @@ async def _run(agent: Agent, call: RpcCall, stream: RpcStream, *, gone: Callable
         stream.error(f"Method {call.method} {says}")
         return
     function, first, mark = found
+    agent.events.emit(RpcCalled, method=call.method, streaming=mark.streaming)
     generates = inspect.isasyncgenfunction(inspect.unwrap(function))
     if mark.streaming and not generates:
         first = (*first, stream)

@@ -10,6 +10,20 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 from thinkwell.core.bus_event import BusEvent, FiberEvent, JobEvent, Problem, type_of
+from thinkwell.core.lifecycle_events import (
+    AgentActivated,
+    AgentDestroyed,
+    AgentPassivated,
+    ClientConnected,
+    ClientDisconnected,
+    HookRedelivered,
+    HostBooted,
+    HostDraining,
+    MessageCancelled,
+    MessagesCleared,
+    RpcCalled,
+    StateUpdated,
+)
 from thinkwell.core.principal import Principal
 from thinkwell.core.schedule_events import (
     QueueCreated,
@@ -307,6 +321,18 @@ Event: TypeAlias = (
     | AgentDamaged
     | StoreFailing
     | StoreRecovered
+    | StateUpdated
+    | RpcCalled
+    | MessagesCleared
+    | MessageCancelled
+    | ClientConnected
+    | ClientDisconnected
+    | AgentDestroyed
+    | AgentActivated
+    | AgentPassivated
+    | HostBooted
+    | HostDraining
+    | HookRedelivered
 )
 """Everything the bus tells by itself. Compare `type`, or match on the class."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import StoreError
+from thinkwell.core.events import AgentDestroyed
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
@@ -86,6 +87,7 @@ class Deletions:
         await self._erase(agent_id)
         del self._going[agent_id]
         self._gone(agent_id)
+        self._shared.bus.emit(AgentDestroyed, agent=agent_id)
 
     async def _mark(self, agent_id: str) -> None:
         """From this commit on nobody owns it: whoever still writes for it is refused."""

@@ -13,9 +13,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from thinkwell.agent.agent import Agent
 from thinkwell.agent.definition import check_served
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.wiring import Activation, Shared, wake
@@ -27,7 +26,15 @@ from thinkwell.core.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from thinkwell.core.events import AgentDamaged, AgentParked, ToolQueued
+from thinkwell.core.events import (
+    AgentActivated,
+    AgentDamaged,
+    AgentParked,
+    AgentPassivated,
+    HostBooted,
+    HostDraining,
+    ToolQueued,
+)
 from thinkwell.core.limits import Limits
 from thinkwell.core.retention import Retention
 from thinkwell.core.tasks import TaskOwner, report_failure
@@ -45,6 +52,7 @@ from thinkwell.host.job_runner import JobRunner
 from thinkwell.host.lives import agents_to_wake, begin_life
 from thinkwell.host.local import LocalHostClient
 from thinkwell.host.operators import Operators
+from thinkwell.host.served_classes import classes_by_name
 from thinkwell.host.starts import Starts
 from thinkwell.host.stub import AgentStub
 from thinkwell.host.upkeep import Upkeep
@@ -120,7 +128,7 @@ class Host(Forks):
         alarm: Sleep = asyncio.sleep,  # until the next job is due
         lasted: Sleep = asyncio.sleep,  # until this life of the process counts as steady
     ) -> None:
-        self._classes = _by_name(agents)
+        self._classes = classes_by_name(agents)
         self._instance, self._store, self._starts = instance, store, Starts(store)
         self.bus = bus or EventBus()
         self.threads = ThreadPool(
@@ -170,9 +178,12 @@ class Host(Forks):
         self._tasks.spawn(self._watch_store(), name="store")
         await self._upkeep.ensure()
         await self._deletions.take_up()
-        for agent_id in self._starts.in_order(await agents_to_wake(self._store, self.bus)):
+        busy = self._starts.in_order(await agents_to_wake(self._store, self.bus))
+        for agent_id in busy:
             self._take_up_work(agent_id)
-        self._jobs.start(self._shared.boot)
+        boot, clean = self._shared.boot, self._starts.clean
+        self.bus.emit(HostBooted, boot_id=boot, clean=clean, agents_woken=len(busy))
+        self._jobs.start(boot)
 
     def _go_on(self, agent_id: str) -> None:
         """An agent is not paused any more: its turns and jobs are looked for."""
@@ -228,6 +239,7 @@ class Host(Forks):
         """
         self.draining = self._shared.draining = True
         self._close_gate()
+        self.bus.emit(HostDraining)
         await self.plan_the_end()  # first: whoever loses patience and kills us has planned it too
         for turns in list(self._shared.turns.values()):  # also of agents that are just starting
             turns.line.held_by.add("draining")
@@ -461,6 +473,7 @@ class Host(Forks):
             elif now - self._last_used[agent_id] >= self._idle_timeout:
                 del self._awake[agent_id], self._last_used[agent_id]  # first: a call wakes it anew
                 await activation.stop()
+                self.bus.emit(AgentPassivated, agent=agent_id)
 
     async def _watch_idle(self) -> None:
         while True:
@@ -512,6 +525,7 @@ class Host(Forks):
         async with self._starts.watched(address.id):
             awake = await wake(cls, address.name, self._shared, self._instance, create=create)
         self._jobs.woken(address.id)
+        self.bus.emit(AgentActivated, agent=address.id)
         return awake
 
     async def with_jobs(self, agent_id: str) -> JobsAwake:
@@ -575,19 +589,3 @@ def _is_damage(error: Exception) -> bool:
 
 def _is_awake(task: asyncio.Task[Activation]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
-
-
-def _by_name(agents: Sequence[type]) -> dict[str, type[Agent]]:
-    classes: dict[str, type[Agent]] = {}
-    for cls in agents:
-        if not issubclass(cls, Agent):
-            raise ConfigurationError(
-                f"{cls.__name__} is no agent class. Write `class {cls.__name__}(Think): ...`."
-            )
-        other = classes.setdefault(cls.agent_class, cast("type[Agent]", cls))
-        if other is not cls:
-            raise ConfigurationError(
-                f"{other.__name__} and {cls.__name__} are both named {cls.agent_class!r}. "
-                f'Give one another name: `class {cls.__name__}(Think, name="...")`.'
-            )
-    return classes

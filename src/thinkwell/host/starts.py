@@ -39,6 +39,8 @@ class Starts:
         self._boot = boot
         self._deaths = dict(deaths or {})
         planned = bool(before) and before[0].stopped_at is not None
+        self.clean = planned or not before
+        """Whether the life before this one was asked to stop, or there was none."""
         self._parked = {a for a, n in self._deaths.items() if is_deadly(n) and not planned}
         careful = len(before) > 1 and all(life.died_soon for life in before)
         self._monotonic = monotonic

@@ -25,6 +25,7 @@ from thinkwell.core.errors import (
     TurnChainError,
     TurnNotFoundError,
 )
+from thinkwell.core.events import MessageCancelled, MessagesCleared
 from thinkwell.core.ids import new_id
 from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal, Disposer
@@ -341,6 +342,10 @@ class Turns:
         except StoreUnavailableError:  # it stops all the same, and its end is stored when it can be
             stopped = handle is not None
         crash_here("c16")
+        if stopped:
+            self.parts.bus.emit(
+                MessageCancelled, agent=owner.agent_id, request_id=request_id, reason=reason
+            )
         if handle is not None:
             self._abort(handle, reason)
         return stopped
@@ -379,6 +384,7 @@ class Turns:
         """
         await self.reset(forget=True, idle_for=idle_for)
         self.parts.audience.cleared(but)
+        self.parts.bus.emit(MessagesCleared, agent=self.parts.owner.agent_id)
         self.changed()
 
     async def change_idle(self, change: Work[None], call: str) -> None:

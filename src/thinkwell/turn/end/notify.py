@@ -13,6 +13,7 @@ from contextvars import ContextVar
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.events import HookRedelivered
 from thinkwell.hooks.contexts import ChatAbortContext, ChatDoneContext, ChatResponse, facts_of
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.turns import TurnRecord, set_hooks_owed
@@ -42,7 +43,15 @@ async def notify(
     if record.hooks_owed == 0:
         return
     if redelivered:
-        await _owe(parts, record, record.hooks_owed - 1)  # first: the hook may kill the process
+        left = record.hooks_owed - 1
+        await _owe(parts, record, left)  # first: the hook may kill the process
+        parts.bus.emit(
+            HookRedelivered,
+            agent=record.agent_id,
+            request_id=record.request_id,
+            hook="on_chat_response",
+            left=left,
+        )
     token = chain_depth.set(depth + 1)
     ended = ended_turn.set(record)
     try:
