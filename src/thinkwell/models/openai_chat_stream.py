@@ -7,13 +7,14 @@ loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from thinkwell.core.ids import new_id
 from thinkwell.messages.usage import Usage
+from thinkwell.models import chat_extras
 from thinkwell.models.answer_stream import AnswerStream
 from thinkwell.models.base import (
     Failure,
@@ -23,6 +24,7 @@ from thinkwell.models.base import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    SourceUrl,
     TextDelta,
     TextEnd,
     TextStart,
@@ -38,6 +40,11 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "content_filter": "content-filter",
     "tool_calls": "tool-calls",
     "function_call": "tool-calls",
+    # What servers say that only speak the protocol: Together, Mistral, DeepSeek and OpenRouter.
+    "eos": "stop",
+    "model_length": "length",
+    "insufficient_system_resource": "error",
+    "error": "error",
 }
 
 
@@ -53,11 +60,16 @@ class _ToolDelta(msgspec.Struct, gc=False):
 
 
 class _Delta(msgspec.Struct, gc=False):
-    content: str | None = None
+    content: str | list[Any] | None = None
+    """A list from Mistral's models that think: pieces of text and of thought."""
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
     tool_calls: list[_ToolDelta] | None = None
+    images: list[Any] | None = None
+    """From OpenRouter, for models that draw."""
+    annotations: list[Any] | None = None
+    """From models that search."""
 
 
 class _Choice(msgspec.Struct, gc=False):
@@ -77,6 +89,8 @@ class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
+    prompt_cache_hit_tokens: int | None = None
+    """What DeepSeek says instead of details."""
     prompt_tokens_details: _InputDetails | None = None
     completion_tokens_details: _OutputDetails | None = None
 
@@ -86,6 +100,8 @@ class _Chunk(msgspec.Struct, gc=False):
     model: str | None = None
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
+    citations: list[Any] | None = None
+    """Pages, from xAI and Perplexity: all of them, again and again."""
     error: Any = None
 
 
@@ -119,6 +135,7 @@ class ChatStream(AnswerStream):
         self._response_id: str | None = None
         self._model_id: str | None = None
         self._saw_choice = False
+        self._sources: dict[str, SourceUrl] = {}
 
     def _end(
         self, events: list[ModelEvent], headers: Mapping[str, str], warnings: tuple[str, ...]
@@ -155,6 +172,8 @@ class ChatStream(AnswerStream):
                 self._raw_reason = choice.finish_reason
         if event.usage is not None:
             self._usage = event.usage
+        if event.citations:
+            self._cite(chat_extras.urls_in(event.citations), events)
         if self._response_id is None:
             self._response_id = event.id
             self._model_id = event.model
@@ -164,12 +183,30 @@ class ChatStream(AnswerStream):
             if not self._reasoning_id:
                 self._open_reasoning(events)
             events.append(ReasoningDelta(self._reasoning_id, thought))
-        if text := delta.content or delta.refusal:
+        if type(delta.content) is list:
+            self._take_pieces(delta.content, events)
+        elif text := delta.content or delta.refusal:
             if not self._text_id:
                 self._open_text(events)
             events.append(TextDelta(self._text_id, text))
         for call in delta.tool_calls or ():
             self._take_call(call, events)
+        if delta.images:
+            events.extend(chat_extras.files_in(delta.images))
+        if delta.annotations:
+            self._cite(chat_extras.citations_in(delta.annotations), events)
+
+    def _take_pieces(self, pieces: list[Any], events: list[ModelEvent]) -> None:
+        for text, thought in chat_extras.pieces_in(pieces):
+            said = _Delta(reasoning=text) if thought else _Delta(content=text)
+            self._take_delta(said, events)
+
+    def _cite(self, pages: Iterable[tuple[str, str | None]], events: list[ModelEvent]) -> None:
+        for url, title in pages:
+            if url not in self._sources:
+                source = SourceUrl(f"src-{len(self._sources) + 1}", url, title)
+                self._sources[url] = source
+                events.append(source)
 
     def _open_text(self, events: list[ModelEvent]) -> None:
         self._close_part(events)
@@ -231,10 +268,11 @@ def _usage(usage: _Usage | None) -> Usage:
     if usage is None:
         return Usage()
     inputs, outputs = usage.prompt_tokens_details, usage.completion_tokens_details
+    cached = inputs.cached_tokens if inputs else None
     return Usage(
         input_tokens=usage.prompt_tokens,
         output_tokens=usage.completion_tokens,
         total_tokens=usage.total_tokens,
         reasoning_tokens=outputs.reasoning_tokens if outputs else None,
-        cached_input_tokens=inputs.cached_tokens if inputs else None,
+        cached_input_tokens=usage.prompt_cache_hit_tokens if cached is None else cached,
     )

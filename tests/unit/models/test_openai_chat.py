@@ -22,9 +22,11 @@ from thinkwell.core.signal import AbortController
 from thinkwell.messages.usage import Usage
 from thinkwell.models import provider_response
 from thinkwell.models.base import (
+    FilePart,
     Model,
     ReasoningEnd,
     ReasoningStart,
+    SourceUrl,
     TextDelta,
     TextEnd,
     TextStart,
@@ -61,6 +63,59 @@ def delta(fields: str, reason: str = "null") -> str:
 
 
 STOP = delta("", '"stop"')
+
+
+class TestWhatServersAdd:
+    """Deviations of those that speak the protocol, as their documentation shows them."""
+
+    async def test_mistral_sends_thoughts_and_text_as_a_list(self):
+        thought = '"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm."}]}]'
+        said = '"content":[{"type":"text","text":"Yes"},{"type":"reference","reference_ids":[1]}]'
+        events = await events_of(raw(delta(thought), delta(said), delta('"content":"!"'), STOP))
+        assert (reasoning_of(events), text_of(events)) == ("Hm.", "Yes!")
+        assert sum(isinstance(event, TextStart) for event in events) == 1
+        assert finish_of(events).reason == "stop"
+
+    async def test_openrouter_sends_pictures(self):
+        url = "data:image/webp;base64,AA=="
+        image = f'"content":"","images":[{{"type":"image_url","image_url":{{"url":"{url}"}}}},7]'
+        events = await events_of(raw(delta(image), STOP))
+        assert [event for event in events if isinstance(event, FilePart)] == [
+            FilePart(url, "image/webp")
+        ]
+
+    async def test_pages_that_are_cited_are_sources_once_each(self):
+        cited = (
+            '"annotations":[{"type":"url_citation","url_citation":{"url":"https://a","title":"A"}}]'
+        )
+        line = '{"choices":[{"delta":{"content":"x"}}],"citations":["https://a","https://b"]}'
+        events = await events_of(raw(delta(cited), line, line, STOP))
+        sources = [event for event in events if isinstance(event, SourceUrl)]
+        assert [(source.url, source.title) for source in sources] == [
+            ("https://a", "A"),
+            ("https://b", None),
+        ]
+        assert len({source.source_id for source in sources}) == 2
+
+    async def test_deepseek_counts_cached_tokens_in_a_field_of_its_own(self):
+        usage = '{"choices":[],"usage":{"prompt_tokens":9,"prompt_cache_hit_tokens":4}}'
+        finish = finish_of(await events_of(raw(delta('"content":"x"'), STOP, usage)))
+        assert (finish.usage.input_tokens, finish.usage.cached_input_tokens) == (9, 4)
+
+    @pytest.mark.parametrize(
+        ("theirs", "ours"),
+        [("eos", "stop"), ("model_length", "length"), ("insufficient_system_resource", "error")],
+    )
+    async def test_reasons_of_their_own(self, theirs, ours):
+        events = await events_of(raw(delta('"content":"x"'), delta("", f'"{theirs}"')))
+        assert (finish_of(events).reason, finish_of(events).raw_reason) == (ours, theirs)
+
+    async def test_log_probabilities_are_passed_over(self):
+        line = (
+            '{"choices":[{"delta":{"content":"x"},"logprobs":{"content":[{"token":"x",'
+            '"logprob":-0.1,"bytes":[120],"top_logprobs":[]}],"refusal":null},"index":0}]}'
+        )
+        assert text_of(await events_of(raw(line, STOP))) == "x"
 
 
 class TestText:
