@@ -183,9 +183,10 @@ class ChatStream(AnswerStream):
             if not self._reasoning_id:
                 self._open_reasoning(events)
             events.append(ReasoningDelta(self._reasoning_id, thought))
-        if type(delta.content) is list:
-            self._take_pieces(delta.content, events)
-        elif text := delta.content or delta.refusal:
+        content = delta.content
+        if isinstance(content, list):
+            self._take_pieces(content, events)
+        elif text := content or delta.refusal:
             if not self._text_id:
                 self._open_text(events)
             events.append(TextDelta(self._text_id, text))
