@@ -73,6 +73,8 @@ class Subject:
     make: Callable[[MockProvider], Any]
     options: str = ""
     """Under which name it takes `provider_options`."""
+    prefix: str = ""
+    """What its options begin with."""
     search: AnyReply | None = None
     """An answer for which the provider has searched: the call, its result, the page."""
     drawing: AnyReply | None = None
@@ -155,7 +157,8 @@ SUBJECTS: Final = (
     Subject(
         "bridge (chat completions)",
         Bridge,
-        options="openai-chat",
+        options="openai",
+        prefix="openai_",
         search=chat.raw(chat.delta(f'"content":"A.",{_CITED}'), chat.STOP),
         drawing=chat.raw(chat.delta(f'"content":"",{_DRAWN}'), chat.STOP),
     ),
@@ -197,7 +200,7 @@ class Probe:
 
     async def option(self, **option: Any) -> bool:
         (name,) = option
-        given = {self.subject.options: option}
+        given = {self.subject.options: {f"{self.subject.prefix}{name}": option[name]}}
         await self.events(DONE, asked(provider_options=given))
         return f'"{name}"' in self.sent[0]
 

@@ -282,3 +282,31 @@ class TestAroundIt:
         async with running(Plain, [error(RuntimeError("down"))]) as stage:
             wants(stage, TOOL)
             assert (await stage.agent.run("hi")).error == "down"
+
+
+class TestPrompted:
+    """For models that have neither response formats nor tools."""
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            json.dumps(ROME),
+            f"```json\n{json.dumps(ROME)}\n```",
+            f"Here it is:\n\n```\n{json.dumps(ROME)}\n```\nAnything else?",
+        ],
+    )
+    async def test_the_schema_is_in_the_prompt_and_the_text_is_the_answer(self, answer: str):
+        async with running(WithTool, answer) as stage:
+            result = await stage.agent.run("Rome?", output=Output(City, mode="prompted"))
+            assert result.output == City(name="Rome", people=3)
+            (request,) = stage.model.requests
+            assert '"people"' in request.system
+            assert [tool.name for tool in request.tools] == ["look_up", "risky"]
+            assert (request.tool_choice, request.response_format) == ("auto", None)
+
+    async def test_what_does_not_fit_is_asked_for_again(self):
+        async with running(Plain, "Rome, of course.", json.dumps(ROME)) as stage:
+            output = Output(City, mode="prompted", retries=1)
+            result = await stage.agent.run("Rome?", output=output)
+            assert result.output == City(name="Rome", people=3)
+            assert "required form" in str(stage.model.requests[-1].messages[-1])

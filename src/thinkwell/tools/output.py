@@ -1,8 +1,9 @@
 """Structured output: the last answer of a turn as a typed value (spec/02 §8.3-8.4).
 
-Owns the schema a model is asked to fill, the check of what came back, the choice between the two
-ways to ask (the provider's own response format, or a hidden tool whose input is the answer) and
-that tool. Sending the format, adding the tool, ending the turn and asking again belong to `turn`.
+Owns the schema a model is asked to fill, the check of what came back, the choice between the ways
+to ask (the provider's own response format, a hidden tool whose input is the answer, or words in the
+prompt) and that tool. Sending the format, adding the tool, ending the turn and asking again belong
+to `turn`.
 
 Invariant: `json_schema` is an object at the top, because providers take nothing else; a value that
 is none travels under one key and is unpacked by `parse` and `validate`.
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OutputMode: TypeAlias = Literal["auto", "native", "tool"]
+OutputMode: TypeAlias = Literal["auto", "native", "tool", "prompted"]
 
 FINAL_ANSWER = "final_answer"
 """The name of the hidden tool; a number is put behind it if the name is taken."""
@@ -45,6 +46,7 @@ _WRAPPED = "value"
 _OF_TYPES = ("typing", "types", "typing_extensions")
 """Where the classes of types such as `list[int]` and `int | None` are, which are no classes."""
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+_FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n?\s*```", re.DOTALL)
 
 
 class Output(Generic[T]):
@@ -116,7 +118,7 @@ class Output(Generic[T]):
     def parse(self, text: str) -> T:
         """The value in the model's text. Raises `OutputError`."""
         try:
-            value = json.loads(text)
+            value = json.loads(_without_fence(text) if self.mode == "prompted" else text)
         except ValueError as error:
             raise OutputError((f"it is not JSON ({error})",), text) from None
         return self._validated(value, text)
@@ -135,7 +137,7 @@ class Output(Generic[T]):
 
 def resolve_mode(
     output: Output[Any], *, native_supported: bool, tools_active: bool
-) -> Literal["native", "tool"]:
+) -> Literal["native", "tool", "prompted"]:
     """How to ask: as the output says; `auto` is native where that works without tools in play."""
     if output.mode != "auto":
         return output.mode
@@ -172,6 +174,20 @@ def final_answer_instruction(tool_name: str) -> str:
         f"When you have everything you need, give your final answer by calling the tool "
         f"{tool_name!r}. Do not write the answer as text."
     )
+
+
+def prompted_instruction(output: Output[Any]) -> str:
+    """What the prompt gets in mode `prompted`."""
+    return (
+        "Give your final answer as JSON and nothing else, without a code fence. It must follow "
+        f"this JSON schema:\n{json.dumps(output.json_schema)}"
+    )
+
+
+def _without_fence(text: str) -> str:
+    """The JSON of an answer that is only prompted for: models like to put it into a code block."""
+    fenced = _FENCE.search(text)
+    return fenced[1] if fenced is not None else text
 
 
 def correction_request(error: OutputError) -> str:

@@ -130,7 +130,7 @@ class TestSchemas:
 
         with pytest.raises(ConfigurationError, match="cannot be an output"):
             Output(Plain)
-        with pytest.raises(ConfigurationError, match="auto, native, tool"):
+        with pytest.raises(ConfigurationError, match="auto, native, tool, prompted"):
             Output(Trip, mode="text")  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="0 or more"):
             Output(Trip, retries=-1)

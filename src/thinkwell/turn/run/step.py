@@ -19,6 +19,7 @@ from thinkwell.tools.output import (
     Output,
     final_answer_instruction,
     final_answer_tool,
+    prompted_instruction,
     resolve_mode,
 )
 from thinkwell.tools.scope import ScopeSections, inject_user
@@ -208,7 +209,7 @@ def _with_request(
         **sampling_of(config),
     )
     output = _output(turn, SAME_STEP)
-    if output is not None and _is_native(output, context.model, context.tools):
+    if output is not None and _mode_of(output, context.model, context.tools) == "native":
         request = _with_format(request, output)
     return msgspec.structs.replace(context, request=request)
 
@@ -246,11 +247,18 @@ def _keep(conversation: Conversation, config: StepConfig) -> None:
 
 
 def _with_output(step: Step, output: Output[Any] | None, *, forced: bool) -> Step:
-    """Ask for structured output: as a response format, or through a hidden tool (spec/02 §8.3)."""
+    """Ask for structured output: as a response format, in words, or through a hidden tool (spec/02
+    §8.3).
+    """
     if output is None:
         return step
-    if _is_native(output, step.model, step.tools):
+    mode = _mode_of(output, step.model, step.tools)
+    if mode == "native":
         request = _with_format(step.request, output)
+        return msgspec.structs.replace(step, request=request, output=output)
+    if mode == "prompted":
+        asked = f"{step.request.system}\n\n{prompted_instruction(output)}".strip()
+        request = msgspec.structs.replace(step.request, system=asked, response_format=None)
         return msgspec.structs.replace(step, request=request, output=output)
     answer = final_answer_tool(output, list(step.tools))
     choice = step.request.tool_choice
@@ -266,9 +274,9 @@ def _with_output(step: Step, output: Output[Any] | None, *, forced: bool) -> Ste
     return msgspec.structs.replace(step, request=request, output=output, answer_tool=answer.name)
 
 
-def _is_native(output: Output[Any], model: Model, tools: Mapping[str, Tool]) -> bool:
+def _mode_of(output: Output[Any], model: Model, tools: Mapping[str, Tool]) -> str:
     native = getattr(model, "supports_response_format", False)
-    return resolve_mode(output, native_supported=native, tools_active=bool(tools)) == "native"
+    return resolve_mode(output, native_supported=native, tools_active=bool(tools))
 
 
 def _with_format(request: ModelRequest, output: Output[Any]) -> ModelRequest:
