@@ -25,7 +25,7 @@ from thinkwell.cli.asking import ask
 pytestmark = pytest.mark.crash
 
 ANN = f"ann-{CANARY}"
-POINTS = ("e0", "e1", "e2", "e3", "e4", "d0")
+POINTS = ("e0", "e1", "e2", "e3", "e5", "e4", "d0")
 
 
 def command(store: Path, point: str, *words: str) -> int:

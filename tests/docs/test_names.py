@@ -41,7 +41,7 @@ def test_every_crash_point_is_explained():
 
     texts = [
         (ROOT / "docs" / page).read_text()
-        for page in ("the-turn.md", "jobs.md", "schedules.md", "cli.md")
+        for page in ("the-turn.md", "jobs.md", "schedules.md", "cli.md", "search.md")
     ]
     explained = {name for text in texts for name in re.findall(r"^\| ([a-z]\d+) \|", text, re.M)}
     assert explained == set(CRASH_POINTS)

@@ -26,6 +26,7 @@ from thinkwell.store import deleting
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.store.tables import (
     ACTIVATION,
+    DERIVED,
     ERASURE,
     PROCESS,
     SHARED,
@@ -69,7 +70,7 @@ class TestEveryTable:
         assert set(ERASURE) == set(columns_of_tables())
 
     def test_an_export_takes_each_or_says_why_not(self):
-        assert set(columns_of_tables()) == TAKEN | PROCESS | ACTIVATION
+        assert set(columns_of_tables()) == TAKEN | PROCESS | ACTIVATION | DERIVED
         assert SHARED <= TAKEN
 
     def test_a_deletion_reaches_every_table_with_rows_of_agents(self):

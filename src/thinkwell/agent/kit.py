@@ -28,6 +28,7 @@ from thinkwell.journal.turns import Trigger, TurnRecord, turns_of_message
 from thinkwell.messages.message import UIMessage
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.changes import Change, carry_out
+from thinkwell.session.search.index import SearchIndex
 from thinkwell.session.session import Session
 from thinkwell.store.base import Transaction
 from thinkwell.turn.ask.admission import (
@@ -70,6 +71,7 @@ class Around(Protocol):
     bus: EventBus
     clock: Clock
     models: ModelPool
+    search: SearchIndex
     agents: Callable[[type | str, str], Any]
 
 
@@ -85,6 +87,7 @@ class AgentKit:
         self.events = shared.bus
         self.clock = shared.clock
         self.models = shared.models
+        self.search_index = shared.search
         self._agents = shared.agents
         self._turns = turns
 

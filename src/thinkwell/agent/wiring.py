@@ -47,6 +47,7 @@ from thinkwell.hooks.time_limits import TimeLimits, limits_of
 from thinkwell.hooks.values import ValueKind, returned
 from thinkwell.journal.blobs import Blob
 from thinkwell.journal.code_version import CodeVersion
+from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.left_rows import LeftRows
 from thinkwell.journal.storage import AGENT, Storage
@@ -58,6 +59,7 @@ from thinkwell.live.watchers import Sink, Watcher, Watchers
 from thinkwell.models.gate import ModelGate
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.cache import MessageCache
+from thinkwell.session.search.index import SearchIndex
 from thinkwell.session.session import Session
 from thinkwell.store.base import Reader, Store
 from thinkwell.store.ownership import UNBORN, OwnedAgent, claim, claim_if_there
@@ -108,6 +110,7 @@ class Shared:
         """Where model calls wait, if the app limits them."""
         self.threads = threads or ThreadPool()
         self.messages = MessageCache()
+        self.search = SearchIndex(store, partial(self.commits.insist, None), crash_here)
         self.crowd = Crowd()
         self.boot = 0
         """Which life of the process this is; the host knows once its store is open."""

@@ -31,6 +31,7 @@ ThinkwellError
 │  ├─ ParentNotFoundError      append under an id that is not there
 │  ├─ ReservedIdError          an id with a reserved prefix
 │  ├─ CorruptTreeError         a cycle in the stored tree
+│  ├─ SearchUnsupportedError   a conversation is searched, and its agent has no `Search`
 │  └─ MessageTooLargeError     a message that cannot be made to fit a row
 ├─ StoreError                  the database
 │  ├─ StoreLockedError         this database is open already, mostly in another process
@@ -398,6 +399,16 @@ class ReservedIdError(SessionError):
 
 class CorruptTreeError(SessionError):
     """The stored tree has a cycle."""
+
+
+class SearchUnsupportedError(SessionError):
+    """A conversation is searched whose agent has no search."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This agent has no search. Give its class one: `features = [Search()]`, with "
+            "`from thinkwell.features import Search`."
+        )
 
 
 class MessageTooLargeError(SessionError):

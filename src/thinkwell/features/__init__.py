@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from thinkwell.features.search.search import Search
     from thinkwell.features.suggestions import Suggestions
     from thinkwell.hooks.feature import Client, Feature, JobHandler, Kit, Unwoken, Without
     from thinkwell.hooks.routes import Route, RouteRequest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         DeleteMessages,
         SetActiveLeaf,
     )
+    from thinkwell.session.search.find import SearchHit
     from thinkwell.turn.ask.authority import NotAllowed
     from thinkwell.wire.frames import ChatRequest
     from thinkwell.wire.http_body import Refusal
@@ -40,6 +42,8 @@ _HOMES = {
     "Refusal": "wire.http_body",
     "Route": "hooks.routes",
     "RouteRequest": "hooks.routes",
+    "Search": "features.search.search",
+    "SearchHit": "session.search.find",
     "SetActiveLeaf": "session.changes",
     "Storage": "journal.storage",
     "Suggestions": "features.suggestions",
@@ -63,6 +67,8 @@ __all__ = [
     "Refusal",
     "Route",
     "RouteRequest",
+    "Search",
+    "SearchHit",
     "SetActiveLeaf",
     "Storage",
     "Suggestions",

@@ -35,6 +35,7 @@ from thinkwell.journal.tail import TailEvent
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.models.resolve import ModelPool
 from thinkwell.session.changes import Change
+from thinkwell.session.search.index import SearchIndex
 from thinkwell.session.session import Session
 from thinkwell.tools.tool import Tool, bind_tools
 from thinkwell.wire.frames import ChatRequest
@@ -174,6 +175,11 @@ class Kit(Protocol):
     @property
     def models(self) -> ModelPool:
         """Makes a model of what a user wrote as one: `kit.models.resolve("openai-chat:gpt-4o")`."""
+        ...
+
+    @property
+    def search_index(self) -> SearchIndex:
+        """What was said, indexed: for all agents of the app. It does not ask who may look."""
         ...
 
     @property

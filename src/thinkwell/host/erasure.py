@@ -28,8 +28,10 @@ from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.job_ends import move_queue_up
 from thinkwell.journal.jobs import Job, begin_job, finish_job, insert_job
 from thinkwell.journal.trimming import Commit, erase_live_rows
+from thinkwell.session.search.askers import messages_of_turn as messages_of
+from thinkwell.session.search.index import SearchIndex
 from thinkwell.session.session import Session
-from thinkwell.store.base import Row, Store, Transaction
+from thinkwell.store.base import Row, Store, Transaction, Work
 
 log = logging.getLogger("thinkwell.host")
 
@@ -92,8 +94,10 @@ class Erasure:
         asleep: Asleep,
         delete: Callable[[str], Awaitable[object]],
         forget_blobs: Callable[[str], None],
+        index: SearchIndex | None = None,
     ) -> None:
         self._store = store
+        self._index = index or SearchIndex(store, commit)
         self._commit = commit
         self._asleep = asleep
         self._delete = delete
@@ -110,6 +114,8 @@ class Erasure:
                 crash_here("e2")
         if whole:
             crash_here("e3")
+            await self._index.purge()
+            crash_here("e5")
             await self._store.rewrite()
             crash_here("e4")
         return whole
@@ -175,21 +181,6 @@ async def _run(tx: Transaction, queries: tuple[str, ...], params: dict[str, Any]
         await tx.execute(query, params)
 
 
-def messages_of(row: Row) -> list[str]:
-    """The messages that are there because of a turn: what was asked, and the answer.
-
-    Not those its client spoke of (`message_ids` of a turn that is not trimmed): whoever forges that
-    list must not have others' messages erased.
-    """
-    if row["options"] is None:
-        asked: list[str] = json.loads(row["message_ids"]) if row["message_ids"] else []
-    else:
-        given: list[dict[str, Any]] = json.loads(row["input"]) if row["input"] else []
-        asked = [str(message.get("id")) for message in given]
-    answer = answer_of(row)
-    return [*dict.fromkeys(asked if answer is None else [*asked, answer])]
-
-
 def answer_of(row: Row) -> str | None:
     """The answer, if this turn began it: one that only went on with it answers somebody else."""
     return None if row["continuation"] else row["message_id"]
@@ -201,7 +192,7 @@ async def erase_unserved(store: Store, principal_id: str, *, now: float) -> None
     The job is written first: if this process dies, the next host goes on.
     """
 
-    async def commit(work: Callable[[Transaction], Awaitable[Any]]) -> Any:
+    async def commit(work: Work[Any], /) -> Any:
         async with store.transaction() as tx:
             return await work(tx)
 

@@ -139,21 +139,20 @@ class Host(Forks):
         self._shared, shared.crowd = shared, Crowd(limits)
         shared.gate = ModelGate.of(model_limits, shared.clock)
         shared.models.prices = PriceBook(prices)
-        self._jobs = JobRunner(
-            self._shared, wake=self._with_due_jobs, limits=limits or Limits(), alarm=alarm
-        )
+        limits = limits or Limits()
+        self._jobs = JobRunner(shared, wake=self._with_due_jobs, limits=limits, alarm=alarm)
         self._shared.new_due_job = self._jobs.new_due
         shared.features, shared.app_version, shared.agents = tuple(features), version, self._stub
         for cls in self._classes.values():
             check_served(cls, features_of(cls, features))  # not when the first agent wakes
-        self._upkeep = Upkeep(self._shared, retention, self._new_erasure())
+        self._upkeep = Upkeep(shared, retention, self._new_erasure(), served=self._classes)
         self.operators = Operators(self._shared, self._go_on)
         """What operators do to it."""
         self._drain_timeout, self._idle_timeout = drain_timeout, idle_timeout
-        self._sleep, self._lasted = sleep, lasted
+        self._sleep, self._lasted, self._waking = sleep, lasted, asyncio.Semaphore(STARTS_AT_ONCE)
         self._awake: dict[str, asyncio.Task[Activation]] = {}
         self._last_used: dict[str, float] = {}
-        self._tasks, self._waking = TaskOwner("host"), asyncio.Semaphore(STARTS_AT_ONCE)
+        self._tasks = TaskOwner("host")
         self.figures = partial(figures_of, self._shared, self._activations)
         self._deleting: dict[str, asyncio.Task[None]] = {}
         self._deletions = Deletions(self._shared, self._tasks, self._forget)
@@ -314,6 +313,7 @@ class Host(Forks):
             asleep=self._asleep,
             delete=self._delete_whole,
             forget_blobs=commits.forget_blobs,
+            index=self._shared.search,
         )
 
     async def _delete_whole(self, agent_id: str) -> None:

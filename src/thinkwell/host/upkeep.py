@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TypeAlias
@@ -20,7 +20,10 @@ from thinkwell.core.limits import NO_LIMIT
 from thinkwell.core.retention import Retention
 from thinkwell.features.jobs.desk import JobDesk
 from thinkwell.features.jobs.jobs import Jobs
+from thinkwell.features.search.search import Search
+from thinkwell.hooks.feature import Feature
 from thinkwell.hooks.jobs import RunAgain
+from thinkwell.hooks.seats import features_of
 from thinkwell.host.erasure import HOST, Erasure
 from thinkwell.host.erasure import JOB as ERASE
 from thinkwell.journal.aging import (
@@ -44,12 +47,25 @@ SHRINKS = 16
 """How often one run of the job cuts a few pages off the file."""
 LOOK, BUSY_PAUSE = 0.05, 0.5
 """Seconds between two looks whether an erasure has ended, and whether a busy agent is free."""
+INDEX, INDEXED = "index_messages", 4
+"""The job that indexes messages, and how many slices of them it takes at once."""
+INDEX_PAUSE = 30.0
+"""Seconds between two looks at what was said since. A search looks by itself."""
 PAUSE = 600.0
 """Seconds after which it looks again when nothing is left to drop."""
 
 
 Drop: TypeAlias = Callable[..., Awaitable[int]]
 """`(tx, before=, limit=)`: drops what is older, at most so many rows; how many there were."""
+
+
+def searched_classes(classes: Mapping[str, type], features: Sequence[Feature]) -> list[str]:
+    """The names of those classes whose messages are indexed: they have `Search`."""
+    return [
+        name
+        for name, cls in classes.items()
+        if any(isinstance(each, Search) for each in features_of(cls, features))
+    ]
 
 
 class Upkeep:
@@ -60,7 +76,12 @@ class Upkeep:
         shared: Shared,
         retention: Retention | None = None,
         erasure: Erasure | None = None,
+        *,
+        served: Mapping[str, type] | None = None,
     ) -> None:
+        """`served` are the classes by name: messages of those with `Search` are indexed."""
+        self._index = shared.search
+        self._searched = searched_classes(served or {}, shared.features)
         self._retention = retention or Retention()
         self._walk = Walk()
         self._erasure = erasure
@@ -102,12 +123,29 @@ class Upkeep:
             job = await Jobs(self.desk).enqueue("drop_old_rows", key="drop_old_rows", delay=PAUSE)
             if job.ended:  # it failed too often in an earlier life
                 await self.desk.revive(job.id)
+            if self._searched:
+                await self._ensure_index()
             for left in await Jobs(self.desk).list(status="failed", name=ERASE):
                 await self.desk.revive(left.id)  # whatever kept it from its end, a person is to go
         except StoreUnavailableError:
             pass  # the store's health has heard of it; the next start plans it
         except (StoreError, ValueError):  # one damaged row must not keep the others from starting
             log.exception("the upkeep could not be planned", extra={"action": "start"})
+
+    async def _ensure_index(self) -> None:
+        job = await Jobs(self.desk).enqueue(INDEX, key=INDEX, max_attempts=NO_LIMIT)
+        if job.ended:
+            await self.desk.revive(job.id)
+
+    async def index_messages(self) -> RunAgain:
+        """Take what was said since into the index, and out of it what has gone; a piece of it.
+
+        Also where no class is searched any more: what was indexed goes with its messages.
+        """
+        whole = await self._index.catch_up(self._searched, INDEXED)
+        if not whole:
+            return RunAgain(0.0)
+        return RunAgain(INDEX_PAUSE if self._searched else PAUSE)
 
     async def drop_old_rows(self) -> RunAgain:
         """Drop a piece of what is past its age (`Retention`): ended jobs, packed journals with the

@@ -46,6 +46,9 @@ CRASH_POINTS: dict[str, str] = {
     "s2": "the outcome of a run and the next one are stored, nobody has heard of them",
     "s3": "a schedule that runs is to come no more, nobody has heard of it",
     "s4": "items of the queue are withdrawn, nobody has heard of it",
+    "x0": "some messages are in the search index, the rest of what was read is not",
+    "x1": "a slice of messages is in the search index, the next one is not read",
+    "x2": "messages that changed or went are indexed again or taken out, some",
     "d0": "an agent is marked as deleted, its rows are there",
     "d1": "a piece of a deleted agent's rows is gone",
     "i0": "an import has begun, none of its rows is there",
@@ -54,10 +57,11 @@ CRASH_POINTS: dict[str, str] = {
     "e1": "a piece of a person's turns is erased",
     "e2": "a person's rows in one agent are erased",
     "e3": "all rows of a person are erased, the file is not rewritten",
+    "e5": "nothing of a person is left in the search index, the file is not rewritten",
     "e4": "the file is rewritten, the end of the erasure is not stored",
 }
 
-BY_COMMAND = frozenset({"i0", "i1", "e0", "e1", "e2", "e3", "e4"})
+BY_COMMAND = frozenset({"i0", "i1", "e0", "e1", "e2", "e3", "e4", "e5"})
 """Points that only a command of the operator reaches, never the work of an app."""
 
 _armed = os.environ.get("THINKWELL_CRASH_AT", "")

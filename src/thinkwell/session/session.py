@@ -8,13 +8,14 @@ on its own opens a transaction per call. The methods that take a transaction com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from thinkwell.core import json
 from thinkwell.core.clock import Clock, SystemClock
+from thinkwell.core.errors import SearchUnsupportedError
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.cache import CachedMessage, MessageCache
 from thinkwell.session.history import History
@@ -27,6 +28,7 @@ from thinkwell.session.rows import (
     RowStats,
     StoredMessage,
 )
+from thinkwell.session.search.find import SearchHit, SearchMode
 from thinkwell.session.tree import ChainMode, MessageTree
 from thinkwell.store.base import Commit, Reader, Store, Transaction, Work
 
@@ -54,6 +56,8 @@ class Session(MessageTree):
         )
         self._store = store
         self._partial: UIMessage | None = None
+        self.searching: Callable[..., Awaitable[list[SearchHit]]] | None = None
+        """Looks something up; the feature `Search` sets it."""
         self._write: Commit = write or self._in_own_transaction
 
     def remember(self, written: Sequence[Appended]) -> None:
@@ -211,6 +215,18 @@ class Session(MessageTree):
         """Id, role and size of every message of the head's path, without reading contents."""
         rows = await self.history.path(reader=reader)
         return [RowStats(id=row.id, role=row.role, bytes=row.bytes) for row in rows]
+
+    async def search(
+        self, query: str, limit: int = 20, mode: SearchMode = "all", **filters: Any
+    ) -> list[SearchHit]:
+        """What was said in this conversation, in all branches, the best first.
+
+        `filters` are those of `agent.search`. Raises `SearchUnsupportedError` without `Search`.
+        """
+        if self.searching is None:
+            raise SearchUnsupportedError
+        found = {"session": self.history.scope["session"], **filters}
+        return await self.searching(query, limit=limit, mode=mode, **found)
 
     async def _message_of(self, row: MessageRow | None, reader: Reader | None) -> UIMessage | None:
         loaded = await self.history.load([row], reader) if row is not None else []

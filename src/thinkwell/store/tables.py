@@ -17,6 +17,13 @@ PROCESS: Final = frozenset({"schema_version", "boots", "removed_epochs"})
 """About the file and the process: nobody's rows."""
 ACTIVATION: Final = frozenset({"starts"})
 """About an agent in this file's processes: deleted with it, but not taken along by an export."""
+DERIVED: Final = frozenset(
+    {
+        *("search_marks", "search_again", "search_entries", "search_leads"),
+        *("search_words", "search_parts"),
+    }
+)
+"""Made from `messages`, and kept right by triggers on them: an import makes its own."""
 SHARED: Final = frozenset({"blobs"})
 """Rows that several agents use; `blob_uses` says which."""
 ERASURE: Final[Mapping[str, str]] = {
@@ -42,6 +49,12 @@ ERASURE: Final[Mapping[str, str]] = {
     "schema_version": "Holds nothing about anybody.",
     "boots": "Holds nothing about anybody.",
     "removed_epochs": "Holds nothing about anybody.",
+    "search_entries": "Go with the messages they were made from.",
+    "search_leads": "Go with the entries.",
+    "search_words": "Their words go, and what is left is merged, so that no piece still has them.",
+    "search_parts": "The same.",
+    "search_again": "Is empty afterwards.",
+    "search_marks": "Holds nothing about anybody.",
 }
 """What erasing a person does to each table."""
 
@@ -63,7 +76,8 @@ def tables_of_agents() -> tuple[str, ...]:
     `journal` comes before `turns`, which say where in it they begin.
     """
     owned = [table for table, columns in columns_of_tables().items() if "agent" in columns]
-    return tuple(sorted((t for t in owned if t not in ACTIVATION), key=lambda t: t != "journal"))
+    taken = (table for table in owned if table not in ACTIVATION | DERIVED)
+    return tuple(sorted(taken, key=lambda table: table != "journal"))
 
 
 @cache

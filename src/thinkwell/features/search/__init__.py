@@ -1,0 +1,1 @@
+"""Search over what was said: `Search`."""
