@@ -183,6 +183,13 @@ class TestTurns:
         found = answer(world, "turns", "list", "--agent", "talker/two")
         assert [turn["id"] for turn in found] == ["t-two"]
         assert answer(world, "turns", "list", "--status", "error") == []
+        with closing(sqlite3.connect(world.store)) as file:
+            file.execute("UPDATE turns SET created_at = created_at - 3 * 86400 WHERE id = 't-one'")
+            file.commit()
+        recent = answer(world, "turns", "list", "--since", "2d")
+        assert [turn["id"] for turn in recent] == ["t-two"]
+        assert len(answer(world, "turns", "list", "--since", "1w")) == 2
+        assert "Write 7d, 12h or 30min" in command(world, "turns", "list", "--since", "soon").err
         assert len(answer(world, "turns", "list", "--limit", "1")) == 1
 
 

@@ -171,7 +171,7 @@ class TestEveryRequestComesBack:
             await stage.agent.wait_until_stable()
             turns = await store.fetch_all(
                 "list_turns",
-                {"agent": AGENT, "status": None, "parked": 0, "limit": 9, "deaths": 3},
+                {"agent": AGENT, "status": None, "parked": 0, "limit": 9, "deaths": 3, "after": 0},
             )
             (continuation,) = (row["id"] for row in turns if row["id"] != "q1")
             assert await requests_of(store, continuation) == stage.model.requests[1:]

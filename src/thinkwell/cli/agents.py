@@ -61,8 +61,8 @@ def show_agent(store: str, agent: str, *, as_json: bool) -> None:
             row["state"]: row["jobs"]
             for row in database.fetch_all("agent_job_counts", {"agent": agent})
         }
-        asked = {"agent": agent, "status": None, "parked": 0, "deaths": DEATHS, "limit": LAST_TURNS}
-        last = database.fetch_all("list_turns", asked)
+        asked = {"agent": agent, "status": None, "parked": 0, "deaths": DEATHS, "after": 0.0}
+        last = database.fetch_all("list_turns", {**asked, "limit": LAST_TURNS})
     printer = Printer()
     if as_json:
         ids = [row["id"] for row in last]

@@ -154,6 +154,7 @@ def turns() -> None:
 @click.option("--parked", is_flag=True, help="Only those that killed the process too often.")
 @click.option("--agent", help="Only those of one agent (class/name).")
 @click.option("--status", type=click.Choice(STATUSES), help="Only those with this status.")
+@click.option("--since", metavar="7d", help="Only those of that time: 7d, 12h, 30min.")
 @click.option("--limit", default=30, show_default=True, help="How many, the newest first.")
 @_json_option
 @_store_option

@@ -16,6 +16,7 @@ import click
 from thinkwell.cli.asking import ask, ask_to_stop, is_served
 from thinkwell.cli.journals import events_as_data, turn_journal, turn_requests, turn_story
 from thinkwell.cli.loading import load_price
+from thinkwell.cli.since import begin_of
 from thinkwell.cli.story_view import show_story
 from thinkwell.cli.tables import Printer, size
 from thinkwell.core import json
@@ -54,10 +55,11 @@ def opened(store: str, *, current: bool = True) -> ReadOnlySqlite:
     return database
 
 
-def list_turns(store: str, *, as_json: bool, **filters: Any) -> None:
+def list_turns(store: str, *, as_json: bool, since: str | None, **filters: Any) -> None:
     """`thinkwell turns list`."""
+    after = begin_of(since)
     with opened(store) as database:
-        filters = {**filters, "parked": int(filters["parked"]), "deaths": DEATHS}
+        filters = {**filters, "parked": int(filters["parked"]), "deaths": DEATHS, "after": after}
         rows = [_with_start(row) for row in database.fetch_all("list_turns", filters)]
     printer = Printer()
     if as_json:

@@ -20,9 +20,9 @@ from thinkwell.cli.asking import ask
 from thinkwell.cli.journals import Beside
 from thinkwell.cli.loading import load_app, load_price
 from thinkwell.cli.operating import find_database, find_turn_row, opened
+from thinkwell.cli.since import begin_of
 from thinkwell.cli.tables import Printer
 from thinkwell.cli.trials import Trial, show_trials, trials_as_data
-from thinkwell.core.clock import SystemClock
 from thinkwell.core.errors import ThinkwellError
 from thinkwell.host.bare_agent import bare_agent
 from thinkwell.host.replaying import replay_case
@@ -32,8 +32,6 @@ from thinkwell.turn.travel.case import Case
 from thinkwell.turn.travel.export import make_case
 from thinkwell.turn.travel.recording import Tools
 from thinkwell.turn.travel.story import PriceFunction, tell
-
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def case_at(store: str, turn: str, agent: str | None, leave_out: Collection[str] = ()) -> Case:
@@ -86,7 +84,7 @@ def replay(
     classes = {} if app is None else _classes(app)
     cases = [case_at(store, turn, agent) for turn in turns]
     if since is not None:
-        cases += _recent(store, agent, _seconds(since), limit)
+        cases += _recent(store, agent, begin_of(since), limit)
     if not cases:
         raise click.ClickException("There are no such turns.")
     trial = _Trials(classes, model, tools, load_price(price))
@@ -124,13 +122,12 @@ class _Trials(NamedTuple):
         return Trial(case, story, replay, None, again.cost)
 
 
-def _recent(store: str, agent: str | None, seconds: float, limit: int) -> list[Case]:
-    """Turns of the last `seconds` that have ended and whose journals are kept, oldest first."""
-    after = SystemClock().now() - seconds
+def _recent(store: str, agent: str | None, after: float, limit: int) -> list[Case]:
+    """Turns since then that have ended and whose journals are kept, oldest first."""
     filters = {"agent": agent, "status": None, "parked": 0, "limit": limit, "deaths": DEATHS}
     with opened(store) as database:
-        rows = database.fetch_all("list_turns", filters)
-        kept = [row for row in rows if row["created_at"] >= after and row["settled_at"] is not None]
+        rows = database.fetch_all("list_turns", {**filters, "after": after})
+        kept = [row for row in rows if row["settled_at"] is not None]
         found: list[Case] = []
         for row in reversed(kept):
             record = TurnRecord.from_row(find_turn_row(database, row["id"], row["agent"]))
@@ -144,16 +141,6 @@ def _recent(store: str, agent: str | None, seconds: float, limit: int) -> list[C
 def _classes(app: str) -> dict[str, type[Think]]:
     served = load_app(app).agents
     return {cls.agent_class: cls for cls in served if issubclass(cls, Think)}
-
-
-def _seconds(text: str) -> float:
-    """How long `7d`, `12h` or `30min` is."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip().lower())
-    if found is None or found[2] not in _UNITS:
-        raise click.BadParameter(
-            f"{text!r} is no time. Write 7d, 12h or 30min.", param_hint="--since"
-        )
-    return float(found[1]) * _UNITS[found[2]]
 
 
 def _said(function: Any, argument: Any) -> Any:

@@ -42,12 +42,11 @@ class AppTurns:
         limit: int = 30,
     ) -> list[TurnRecord]:
         """The newest turns, newest first; `since` is a time in seconds since the epoch."""
-        filters = {"agent": agent, "status": status, "parked": 0, "deaths": DEATHS}
+        filters = {"agent": agent, "status": status, "parked": 0, "deaths": DEATHS, "after": since}
         rows = await self._host().store.fetch_in_background(
             "list_turns", {**filters, "limit": limit}
         )
-        found = [row for row in rows if row["created_at"] >= since]
-        return [await self._find(row["id"], row["agent"]) for row in found]
+        return [await self._find(row["id"], row["agent"]) for row in rows]
 
     async def show(
         self, request_id: str, *, agent: str | None = None, price: PriceFunction | None = None

@@ -9,6 +9,7 @@ SELECT t.agent, t.id, t.trigger, t.status, t.stop_reason, t.attempt, t.error, t.
 FROM turns t LEFT JOIN starts s ON s.agent = t.agent AND s.boot IS NULL AND s.deaths >= :deaths
                                    AND t.status IN ('accepted', 'running')
 WHERE t.agent = COALESCE(:agent, t.agent) AND t.status = COALESCE(:status, t.status)
+  AND t.created_at >= :after
   AND (:parked = 0 OR s.deaths IS NOT NULL
        OR (t.stop_reason = 'parked'
                        AND NOT EXISTS (SELECT 1 FROM turns r
