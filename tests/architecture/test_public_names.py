@@ -37,6 +37,8 @@ REFERENCES = {
     "stash": "stash",
     "submitMessages": "submit_messages",
     "waitUntilStable": "wait_until_stable",
+    # Cloudflare's Agents: `static options = { retry: ... }`
+    "options.retry": "retry_options",
     # Cloudflare's Agents: fibers
     "cancelFiber": "cancel_fiber",
     "cancelFiberByKey": "cancel_fiber_by_key",

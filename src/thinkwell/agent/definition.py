@@ -13,6 +13,7 @@ from thinkwell.agent.state import check_initial, check_initial_fits, shape_of
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.core.spelling import did_you_mean
 from thinkwell.features.schedules.marks import check_scheduled_methods
+from thinkwell.features.schedules.retries import is_retry
 from thinkwell.hooks import recovery, values
 from thinkwell.hooks.arity import is_callable_as, takes_event, written
 from thinkwell.hooks.class_names import hooks_of, is_ours, refuse_useless_names, settings_of_class
@@ -42,6 +43,7 @@ _VALUES: Mapping[str, values.ValueKind] = {
         'a name such as "openai-chat:gpt-4o-mini", or a model object',
     ),
     "on_max_steps": values.ON_MAX_STEPS,
+    "retry_options": values.ValueKind(is_retry, "`RetryOptions(max_attempts=5)`"),
     "send_identity_on_connect": values.YES_NO,
     "send_reasoning": values.YES_NO,
     "store_reasoning": values.YES_NO,

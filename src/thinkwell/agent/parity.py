@@ -95,6 +95,9 @@ class Parity:
     chat_recovery: ChatRecovery | bool = DEFAULT
     """How interrupted turns are taken up again, and when they are given up."""
 
+    retry_options: RetryOptions = RetryOptions()
+    """How often schedules, tasks, queue items and `retry` try, unless they say otherwise."""
+
     # Hooks
 
     def on_chat_recovery(
@@ -446,19 +449,20 @@ class Parity:
         self,
         work: Callable[[int], MaybeAsync[T]],
         *,
-        max_attempts: int = 3,
-        base_delay: float = 0.1,
-        max_delay: float = 3.0,
+        max_attempts: int | None = None,
+        base_delay: float | None = None,
+        max_delay: float | None = None,
         should_retry: Callable[[Exception, int], bool] | None = None,
     ) -> T:
         """Call `work(attempt)` until it returns, with growing pauses; the last error is raised.
 
-        For as long as the process lives: what must outlive it is a job.
+        What is left out is as in `retry_options`. For as long as the process lives: what must
+        outlive it is a job.
         """
-        options = RetryOptions(
-            max_attempts=max_attempts, base_delay=base_delay, max_delay=max_delay
-        )
-        return await retry(work, check_retry(options), should_retry=should_retry)
+        said = {"max_attempts": max_attempts, "base_delay": base_delay, "max_delay": max_delay}
+        given = {name: value for name, value in said.items() if value is not None}
+        options = check_retry(given, self.retry_options)
+        return await retry(work, options, should_retry=should_retry)
 
     # What AG2B has on every agent
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.back_off import pause_after
 from thinkwell.core.principal import Principal, load_principal
 from thinkwell.journal.budget import DEATHS
 from thinkwell.store.base import Reader, Row, Transaction
@@ -33,8 +34,6 @@ DEAD_LETTERS = 23 * 24 * 3600.0
 """Seconds by which failed jobs of a queue outlive other jobs. With the default `Retention` they
 are kept for thirty days.
 """
-MOST_DOUBLINGS = 60
-"""Beyond it a back-off is at its longest anyhow, and the number would grow out of a float."""
 BEHIND = "Others of its queue are in front of it."
 """What holds a job of a queue until it is its turn. Stored: the SQL compares it."""
 UNREADABLE = "What is stored of this job is damaged, so it could not be run."
@@ -160,16 +159,15 @@ class GiveUp(msgspec.Struct, frozen=True):
 def next_try(job: Job, error: Exception, now: float, random: Random) -> Retry | GiveUp:
     """What becomes of a job whose last attempt failed.
 
-    Exponential back-off with full jitter: jobs that failed together do not come back together. A
-    job that died is not kept waiting: the process has been away already, and a handler that kills
+    A job that died is not kept waiting: the process has been away already, and a handler that kills
     it each time is given up soon.
     """
     if job.attempt >= job.max_attempts:
         return GiveUp()
     if isinstance(error, ProcessDied):
         return GiveUp() if job.deaths + 1 >= DEATHS else Retry(now)
-    longest = min(job.base_delay * 2.0 ** min(job.attempt, MOST_DOUBLINGS), job.max_delay)
-    return Retry(now + random() * longest)
+    delays = {"base_delay": job.base_delay, "max_delay": job.max_delay}
+    return Retry(now + pause_after(job.attempt, **delays, random=random))
 
 
 # Statements

@@ -92,7 +92,7 @@ class ScheduledTask:
             )
         self.prompt, self.handler = prompt, handler
         self.timezone = checked_zone(timezone, "timezone=")
-        self.retry = check_retry(retry)
+        self.retry = None if retry is None else check_retry(retry)
         self.metadata = checked_metadata(metadata)
 
 
@@ -125,6 +125,8 @@ class Declared(NamedTuple):
     task: ScheduledTask
     timetable: Timetable
     """With its time zone."""
+    retry: RetryOptions
+    """Its own, or those of the class."""
 
     @property
     def hash(self) -> str:
@@ -132,7 +134,7 @@ class Declared(NamedTuple):
         task = self.task
         what = task.prompt if isinstance(task.prompt, str) else None
         kind = "handler" if task.prompt is None else "prompt"
-        retry = msgspec.structs.asdict(task.retry)
+        retry = msgspec.structs.asdict(self.retry)
         return _hash([str(self.timetable), retry, kind, what, task.metadata])
 
     def context(self, task_id: str, agent_id: str, run: TaskRun) -> ScheduledTaskContext:

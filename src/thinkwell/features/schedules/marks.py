@@ -50,9 +50,8 @@ def scheduled(
     zone = checked_zone(timezone, "timezone=")
     default = "UTC" if isinstance(parse_timetable(schedule), WallClockTimetable) else None
     zoned(schedule, zone, default)  # refuses what no default could mend
-    mark = ScheduleMark(
-        parse_timetable(schedule), zone, name, check_retry(retry), checked_metadata(metadata)
-    )
+    tries = None if retry is None else check_retry(retry)
+    mark = ScheduleMark(parse_timetable(schedule), zone, name, tries, checked_metadata(metadata))
 
     def mark_method(method: F) -> F:
         if hasattr(method, _MARK):
@@ -69,7 +68,7 @@ class ScheduleMark(NamedTuple):
     schedule: Timetable
     timezone: str | None
     name: str | None
-    retry: RetryOptions
+    retry: RetryOptions | None
     metadata: dict[str, Any] | None
 
 
@@ -131,8 +130,10 @@ async def declared_tasks(agent: Any) -> dict[str, Declared]:
     }
     if (get_tasks := getattr(agent, "get_scheduled_tasks", None)) is not None:
         _merge(tasks, await call_user("get_scheduled_tasks", get_tasks), type(agent).__name__)
+    tries = getattr(agent, "retry_options", RetryOptions())
     return {
-        task_id: Declared(task, _zoned(task_id, task, default)) for task_id, task in tasks.items()
+        task_id: Declared(task, _zoned(task_id, task, default), task.retry or tries)
+        for task_id, task in tasks.items()
     }
 
 

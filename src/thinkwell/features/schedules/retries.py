@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from thinkwell.core.back_off import pause_after
 from thinkwell.core.errors import ScheduleError
 from thinkwell.core.spelling import unknown_names
 from thinkwell.core.user_code import MaybeAsync
@@ -33,17 +34,19 @@ class RetryOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 _NAMES = RetryOptions.__struct_fields__
 _MILLISECONDS = {f"{name}_ms": name for name in _NAMES if name.endswith("delay")}
-_MOST_DOUBLINGS = 60
 
 
-def check_retry(retry: Any) -> RetryOptions:
-    """What a user gave as `retry=`, with the defaults. Raises `ScheduleError`."""
+def check_retry(retry: Any, default: RetryOptions | None = None) -> RetryOptions:
+    """What a user gave as `retry=`; what it leaves open is as in `default`, the setting of the
+    class. Raises `ScheduleError`.
+    """
+    default = default or RetryOptions()
     if retry is None:
-        return RetryOptions()
+        return default
     if isinstance(retry, RetryOptions):
         options = retry
     elif isinstance(retry, Mapping):
-        options = _from_mapping(cast("Mapping[Any, Any]", retry))
+        options = _from_mapping(cast("Mapping[Any, Any]", retry), default)
     else:
         raise ScheduleError(
             f"retry={retry!r} is no set of options. Write `retry=RetryOptions(max_attempts=5)`."
@@ -52,7 +55,15 @@ def check_retry(retry: Any) -> RetryOptions:
     return options
 
 
-def _from_mapping(retry: Mapping[Any, Any]) -> RetryOptions:
+def is_retry(value: object) -> bool:
+    """Whether a class may have it as its `retry_options`."""
+    try:
+        return isinstance(value, RetryOptions) and check_retry(value) is value
+    except ScheduleError:
+        return False
+
+
+def _from_mapping(retry: Mapping[Any, Any], default: RetryOptions) -> RetryOptions:
     given = {str(name): value for name, value in retry.items()}
     for name, ours in _MILLISECONDS.items():
         if name in given:
@@ -62,7 +73,7 @@ def _from_mapping(retry: Mapping[Any, Any]) -> RetryOptions:
             )
     if (problem := unknown_names("retry=", given, _NAMES)) is not None:
         raise ScheduleError(problem)
-    return RetryOptions(**given)
+    return msgspec.structs.replace(default, **given)
 
 
 def _seconds(milliseconds: Any) -> str:
@@ -91,12 +102,6 @@ def _is_number(value: Any) -> bool:
     return plain and math.isfinite(value)
 
 
-def pause_after(attempt: int, options: RetryOptions, random: Callable[[], float]) -> float:
-    """Seconds to wait after an attempt that failed, the first being 1 (full jitter)."""
-    longest = min(options.base_delay * 2.0 ** min(attempt, _MOST_DOUBLINGS), options.max_delay)
-    return random() * longest
-
-
 async def retry(
     work: Callable[[int], MaybeAsync[T]],
     options: RetryOptions,
@@ -119,5 +124,6 @@ async def retry(
                 raise
             if should_retry is not None and not should_retry(error, attempt + 1):
                 raise
-        await sleep(pause_after(attempt, options, random))
+        delays = {"base_delay": options.base_delay, "max_delay": options.max_delay}
+        await sleep(pause_after(attempt, **delays, random=random))
         attempt += 1

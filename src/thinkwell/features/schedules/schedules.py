@@ -237,7 +237,8 @@ class Schedules(Feature):
         key: str | None = None,
     ) -> Job:
         """The row of a schedule or a queue item. Raises for whatever could never run."""
-        name, options = self._name_of(callback), check_retry(retry)
+        name = self._name_of(callback)
+        options = check_retry(retry, getattr(self.kit.agent, "retry_options", None))
         asker = self._desk.asking(self._desk.agent_id)
         if key is not None and not (isinstance(key, str) and key):  # pyright: ignore[reportUnnecessaryIsInstance] - a user's
             raise ScheduleError(f"key={key!r} is no text. Write `key='receipt-7'`.")

@@ -211,7 +211,7 @@ def _key_of(task: str) -> str:
 
 def _attempts(task: Declared) -> dict[str, Any]:
     """How often a run of it is tried, as its row says it."""
-    retry = task.task.retry
+    retry = task.retry
     return {
         "max_attempts": retry.max_attempts,
         "base_delay": retry.base_delay,
