@@ -117,6 +117,15 @@ class TestAgain:
             assert "another input" in refused["error"]
             assert len(await client.stored()) == 2
 
+    async def test_a_key_of_scheduled_prompts_is_refused(self):
+        """Else whoever may send could keep a prompt from ever becoming a turn."""
+        async with talking("once") as client:
+            key = "schedule:0ea137e1f6296c74:digest:2030-01-01T09:00:00Z"
+            status, refused = await run(client, input="hi", idempotencyKey=key)
+            assert status == 409
+            assert "belongs to a scheduled task" in refused["error"]
+            assert await client.stored() == []
+
     async def test_the_same_key_of_somebody_else_is_a_conflict(self):
         def by_header(request: Any, route: Any) -> Principal:
             return Principal(id=request.headers["x-who"])

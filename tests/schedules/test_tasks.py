@@ -161,6 +161,31 @@ async def test_a_prompt_may_be_made_when_it_is_time():
         assert (await agent.get_messages())[0]["parts"][0]["text"] == "It is Monday."
 
 
+async def test_a_run_finds_its_turn_although_its_prompt_is_made_anew():
+    """As after a crash between the submission and the end of the job (j4)."""
+    async with serving(Asking, hours=hours()) as stage:
+        agent = await stage.agent(Asking)
+        texts = iter(["The first.", "The second."])
+        agent.prompts = lambda: next(texts)
+        await agent.reconcile_scheduled_tasks()
+        admit, kit = agent.schedules.kit.admit, agent.schedules.kit
+
+        async def die_after(*args: Any, **rest: Any) -> Any:
+            kit.admit = admit
+            await admit(*args, **rest)
+            raise ConnectionError("as if the process died here")
+
+        kit.admit = die_after
+        stage.hours.move((MONDAY - START).total_seconds())
+        await stage.until("chat:turn:finish")
+        while (state := (await agent.schedules.tasks())[0]).outcome is None:
+            stage.hours.move(1)
+            await asyncio.sleep(0.01)
+        assert state.outcome == "done"
+        asked = [m["parts"][0]["text"] for m in await agent.get_messages() if m["role"] == "user"]
+        assert asked == ["The first."]
+
+
 async def test_only_the_prompt_changed_keeps_the_time_and_another_zone_does_not(tmp_path: Path):
     """spec/04 §23.61"""
     async with serving(Asking, hours=hours()) as stage:

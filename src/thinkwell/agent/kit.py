@@ -14,7 +14,7 @@ import msgspec
 from thinkwell.core.authority import Action, Subject
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
-from thinkwell.core.errors import MessageTooLargeError, TurnError
+from thinkwell.core.errors import MessageTooLargeError, SubmissionConflictError, TurnError
 from thinkwell.core.limits import payer_of
 from thinkwell.core.signal import Disposer
 from thinkwell.hooks.feature import Client, JobOptions
@@ -22,7 +22,7 @@ from thinkwell.journal.costs import CostBy, CostLine, costs_by
 from thinkwell.journal.jobs import Job
 from thinkwell.journal.ledger import call_times
 from thinkwell.journal.storage import Storage
-from thinkwell.journal.submission import Submission
+from thinkwell.journal.submission import OF_TASKS, Submission
 from thinkwell.journal.tail import TailEvent
 from thinkwell.journal.turns import Trigger, TurnRecord, turns_of_message
 from thinkwell.messages.message import UIMessage
@@ -126,6 +126,11 @@ class AgentKit:
         metadata: dict[str, Any] | None = None,
     ) -> Submission:
         """Accept a turn."""
+        if by is not None and idempotency_key is not None and idempotency_key.startswith(OF_TASKS):
+            raise SubmissionConflictError(
+                f"The idempotency key {idempotency_key!r} belongs to a scheduled task. Use a key "
+                f"that does not begin with {OF_TASKS!r}."
+            )
         request = TurnRequest(
             trigger="submission",
             messages=read_input(input) if by is None else _of_client(input),

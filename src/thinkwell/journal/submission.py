@@ -6,6 +6,10 @@ import msgspec
 
 from thinkwell.journal.turns import TurnRecord, TurnStatus
 
+OF_TASKS = "schedule:"
+"""How the keys begin under which scheduled prompts are submitted. Clients may not use them: they
+could take the place of a prompt that is still to come."""
+
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
     """What `submit` returns."""

@@ -27,6 +27,7 @@ from thinkwell.features.schedules.timetable import (
     parse_timetable,
 )
 from thinkwell.features.schedules.zones import checked_zone
+from thinkwell.journal.submission import OF_TASKS
 
 _TASK_ID: Final = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -146,7 +147,7 @@ class Declared(NamedTuple):
             task_id=task_id,
             scheduled_for=run.scheduled_for,
             occurrence_key=occurrence,
-            idempotency_key=f"schedule:{owner_key(agent_id)}:{occurrence}",
+            idempotency_key=f"{OF_TASKS}{owner_key(agent_id)}:{occurrence}",
             schedule=str(timetable),
             schedule_kind="interval" if interval else "wall-clock",
             timezone=None if interval else timetable.zone,

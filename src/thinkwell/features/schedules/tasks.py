@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from thinkwell.core.errors import ScheduleError
+from thinkwell.core.errors import ScheduleError, SubmissionConflictError
 from thinkwell.core.ids import new_id
 from thinkwell.core.tasks import TaskOwner, run_to_the_end
 from thinkwell.core.user_code import call_user
@@ -201,8 +202,10 @@ class DeclaredTasks:
             "scheduled_for": iso_time(context.scheduled_for),
             "schedule": context.schedule,
         }
-        # A run that was cut off after this line finds its turn by the key.
-        await self.kit.admit(prompt, idempotency_key=context.idempotency_key, metadata=metadata)
+        # A run that was cut off after this line finds its turn by the key, also if the prompt is
+        # another one by now.
+        with suppress(SubmissionConflictError):
+            await self.kit.admit(prompt, idempotency_key=context.idempotency_key, metadata=metadata)
 
 
 def _key_of(task: str) -> str:
