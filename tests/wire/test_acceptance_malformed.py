@@ -11,6 +11,7 @@ import pytest
 from tests.wire.client import Tab
 from tests.wire.room import LOCATE, Chat, part_of, room
 from thinkwell import Agent, Connection, rpc
+from thinkwell.messages.message import user_message
 from thinkwell.testing import call, pause, text
 
 APPS_OWN = [
@@ -140,6 +141,17 @@ async def test_3_3_a_message_that_cannot_be_read_is_refused_with_a_reason(messag
         await tab.request("q1", [message])
         end = await tab.expect("use_chat_response", id="q1", done=True, error=True)
         assert end["body"]
+        await works(tab)
+        assert await r.messages() == []
+
+
+async def test_3_3_a_chat_request_cannot_pass_for_the_retry_of_another_turn():
+    """Else a client could keep operators from seeing, or retrying, a turn that was parked."""
+    async with room(cls=Listening) as r:
+        tab = await r.tab()
+        await tab.request("q1:retry", [user_message("u", "hi")])
+        end = await tab.expect("use_chat_response", id="q1:retry", done=True, error=True)
+        assert "cannot end with ':retry'" in end["body"]
         await works(tab)
         assert await r.messages() == []
 

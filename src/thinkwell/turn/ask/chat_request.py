@@ -21,7 +21,7 @@ from thinkwell.core.principal import Principal
 from thinkwell.core.tasks import Pieces, in_pieces
 from thinkwell.core.turn_events import ChatRequestFailed
 from thinkwell.hooks.contexts import ChatErrorContext, facts_of
-from thinkwell.journal.turns import Trigger, TurnRecord
+from thinkwell.journal.turns import RETRIED, Trigger, TurnRecord
 from thinkwell.messages.limits import enforce_row_size_limit
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.messages.validate import check_message, check_reference
@@ -78,6 +78,8 @@ async def accept_chat(
 
     Raises `ValueError` for messages that are none and `NotAllowed`; nothing is stored then.
     """
+    if asked.id.endswith(RETRIED):  # it would stand for the retry of another turn
+        raise ValueError(f"The id of a chat request cannot end with {RETRIED!r}")
     history = turns.parts.session.history
     if history.kept is not None:
         await history.kept.refresh()
