@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from thinkwell.core import json
 from thinkwell.core.errors import StoreError
+from thinkwell.journal.blobs import Blob
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.job_ends import move_queue_up
 from thinkwell.journal.jobs import BEHIND
@@ -41,6 +42,7 @@ async def import_agent(
     agent = next(staged.rows("agents"), None)
     if agent is None:
         raise StoreError("The export has no agent.")
+    _check_texts(staged)
     cls, _, name = agent_id.partition("/")
     named = {"id": agent_id, "class": cls, "name": name, "created_at": agent["created_at"]}
 
@@ -59,6 +61,16 @@ async def import_agent(
     except BaseException:
         await remove(agent_id)  # ours by now: whoever was there before was refused above
         raise
+
+
+def _check_texts(staged: Staged) -> None:
+    """All agents find a text by its hash: a wrong one would stand for what others were sent."""
+    for row in staged.rows("blobs"):
+        if Blob.of(row["body"]).hash != row["hash"]:
+            raise StoreError(
+                f"The export has a text with the hash {row['hash']!r:.60}, which is not its own: "
+                "the file was damaged or changed. Nothing was changed here. Export the agent again."
+            )
 
 
 async def _write_all(

@@ -24,6 +24,7 @@ from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.store.migrate import load_migrations, migrate_sqlite
 from thinkwell.store.read_only import ReadOnlySqlite
+from thinkwell.store.staged_check import check_staged
 from thinkwell.store.tables import columns_of_tables, tables_of_agents
 
 FORMAT = 1
@@ -98,6 +99,7 @@ def stage(lines: Iterable[str | bytes]) -> Staged:
                 database.execute(f"DELETE FROM {table}")  # noqa: S608
         _load_rows(database, known, numbered, about)
         migrate_sqlite(database, "the export", migrations)
+        check_staged(database, sorted(TAKEN))
     except BaseException:
         database.close()
         raise
@@ -155,7 +157,9 @@ def _load_rows(
                 raise StoreError(f"Line {number} of the export does not count the rows before it.")
             return
         table, row = said.get("table"), said.get("row")
-        if table not in TAKEN or table not in known or not isinstance(row, dict):
+        if not isinstance(table, str) or table not in TAKEN or table not in known:
+            raise StoreError(f"Line {number} of the export has a row of {table!r:.60}: unknown.")
+        if not isinstance(row, dict):
             raise StoreError(f"Line {number} of the export has a row of {table!r}: unknown.")
         values = {name: _stored(value) for name, value in cast("dict[str, Any]", row).items()}
         if strange := sorted(values.keys() - known[table]):
@@ -167,7 +171,7 @@ def _load_rows(
         names, marks = ", ".join(values), ", ".join(f":{name}" for name in values)
         try:
             database.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)  # noqa: S608
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:
             raise StoreError(f"Line {number} of the export cannot be read: {error}") from error
     raise StoreError("The export ends before its last line: a part of it is missing.")
 
@@ -205,4 +209,7 @@ def _stored(value: Any) -> Any:
     packed = cast("dict[str, Any]", value).get("$bytes")
     if not isinstance(packed, str):
         raise StoreError(f"A value of the export is neither text nor a number: {value!r:.60}.")
-    return base64.b64decode(packed)
+    try:
+        return base64.b64decode(packed, validate=True)
+    except ValueError as error:
+        raise StoreError(f"A value of the export is no base64: {packed!r:.60}.") from error
