@@ -146,6 +146,7 @@ _MODULES = frozenset(
         "fibers",
         "hooks",
         "jobs",
+        "memory",
         "messages",
         "models",
         "schedules",

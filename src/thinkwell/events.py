@@ -2,6 +2,7 @@
 
 from thinkwell.core.bus import AgentEvents, EventBus, Subscriber
 from thinkwell.core.bus_event import BusEvent, CallEvent, FiberEvent, JobEvent, TurnEvent
+from thinkwell.core.context_events import ContextChanged, ContextPromptMade
 from thinkwell.core.events import (
     AgentActivated,
     AgentDamaged,
@@ -113,6 +114,8 @@ __all__ = [
     "ClientConnected",
     "ClientDisconnected",
     "ClientForged",
+    "ContextChanged",
+    "ContextPromptMade",
     "Event",
     "EventBus",
     "FiberEnded",

@@ -140,6 +140,24 @@ class Doomed(Talker):
         die_always("on_start")
 
 
+class Shelf:
+    """Documents to load."""
+
+    def get(self) -> str:
+        return "- doc"
+
+    def load(self, key: str) -> str:
+        return f"the text of {key}"
+
+
+class Rememberer(Talker):
+    """Has context blocks."""
+
+    def configure_session(self, session: Session) -> Session:
+        session.with_context("soul", "You remember.").with_context("skills", Shelf())
+        return session.with_context("memory").with_cached_prompt()
+
+
 class Fragile(Talker):
     """Gives up soon."""
 
@@ -259,6 +277,7 @@ app = App(
     agents=[
         *(Talker, Watched, Poisoned, Doomed, Fragile, Brief, Worker, Careful, Weaver, Clockwork),
         Queued,
+        Rememberer,
     ],
     model_limits={"planned:narrow": ModelLimits(parallel=1)},
 )

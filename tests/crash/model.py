@@ -154,12 +154,24 @@ class PlannedModel:
         yield TextEnd(part)
 
     async def _call(self, call: PlannedCall) -> AsyncIterator[ModelEvent]:
-        call_id, arguments = new_id(), json.dumps({"note": call.note})
-        yield ToolInputStart(call_id, call.tool)
+        (tool, given), call_id = spelled(call), new_id()
+        arguments = json.dumps(given)
+        yield ToolInputStart(call_id, tool)
         for piece in pieces(arguments):
             yield ToolInputDelta(call_id, piece)
             await asyncio.sleep(PAUSE)
-        yield ToolCall(call_id, call.tool, arguments)
+        yield ToolCall(call_id, tool, arguments)
+
+
+def spelled(call: PlannedCall) -> tuple[str, dict[str, str]]:
+    """A call as the model makes it: the tools of context blocks have arguments of their own."""
+    match call.tool:
+        case "remember":
+            return "set_context", {"label": "memory", "content": call.note, "action": "append"}
+        case "load" | "unload":
+            return f"{call.tool}_context", {"label": "skills", "key": "doc"}
+        case _:
+            return call.tool, {"note": call.note}
 
 
 def where_it_stands(messages: Sequence[ModelMessage]) -> tuple[Plan, int, Said]:
@@ -171,7 +183,10 @@ def where_it_stands(messages: Sequence[ModelMessage]) -> tuple[Plan, int, Said]:
         if isinstance(message, AssistantMessage):
             said.text += text_of(message)
             calls = [item for item in message.content if isinstance(item, ToolCallContent)]
-            notes.update({call.tool_call_id: call.input.get("note", "") for call in calls})
+            usual = f"{plan.label}.{number}.0"  # documents are not named after their calls
+            for call in calls:
+                note = call.input.get("note") or call.input.get("content") or usual
+                notes[call.tool_call_id] = note
         elif isinstance(message, ToolMessage):
             for result in message.content:
                 said.hear(notes[result.tool_call_id], str(result.value), plan.label)

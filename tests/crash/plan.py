@@ -7,6 +7,7 @@ A question is `label|step;step;…`, a step is `word,word,…`:
     hold:X    wait while the file X exists in the folder of the test
     once, idempotent, pure, growing, hasty, book    call that tool, after the words
     kill, kill_late    call a tool that kills the process, at once or after a preliminary result
+    remember, load, unload    write to a context block, load a document, unload it again
     aside     a remark after the calls, which is nobody's loss if it is cut
 
 So a model that reads the conversation knows what is still to come, in whatever process it runs,
@@ -17,7 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TOOLS = ("once", "idempotent", "pure", "growing", "hasty", "book", "kill", "kill_late")
+TOOLS = (
+    *("once", "idempotent", "pure", "growing", "hasty", "book", "kill", "kill_late"),
+    *("remember", "load", "unload"),
+)
 PIECE = 7
 
 

@@ -49,6 +49,7 @@ from thinkwell.journal.blobs import Blob
 from thinkwell.journal.code_version import CodeVersion
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.group_commit import GroupCommit
+from thinkwell.journal.joined_writes import write_soon
 from thinkwell.journal.left_rows import LeftRows
 from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
@@ -439,6 +440,13 @@ def _seat_features(
     )
 
 
+def _seat_blocks(seats: Seats) -> None:
+    """A session has its first context block. Agents without one never load the code."""
+    from thinkwell.features.context_blocks.feature import ContextBlocks
+
+    seats.seat(ContextBlocks())
+
+
 def _no_agents(cls: type | str, name: str) -> Any:
     raise ConfigurationError(f"There is no agent {cls!r} named {name!r}: nobody serves it.")
 
@@ -497,15 +505,25 @@ def _hooks_of(
     )
 
 
+def _session_of(owner: Owner, shared: Shared) -> Session:
+    return Session(
+        shared.store,
+        owner.agent_id,
+        write=partial(shared.commits.run, owner),
+        clock=shared.clock,
+        cache=shared.messages,
+        join=partial(write_soon, shared.commits, owner),
+        bus=shared.bus,
+    )
+
+
 async def _wire_chat(
     instance: Instance, chat: Chat, seats: Seats, owner: Owner, *, shared: Shared
 ) -> None:
     """Give a chat agent its session and its turns."""
     turns = chat.turns
-    agent, write = instance.agent, partial(shared.commits.run, owner)
-    session = Session(
-        shared.store, owner.agent_id, write=write, clock=shared.clock, cache=shared.messages
-    )
+    agent, session = instance.agent, _session_of(owner, shared)
+    session.when_remembering = partial(_seat_blocks, seats)
     configured = await call_hook("configure_session", agent.configure_session, session)
     agent.session = returned(f"{type(agent).__name__}.configure_session()", configured, _SESSION)
     limits = limits_of(agent.time_limits)

@@ -43,6 +43,7 @@ _PARTS = {
     "approvers": "approvals_of_principal",
     "approvals": "questions_of_principal",
     "approval_rules": "rules_of_principal",
+    "context_blocks": "blocks_of_principal",
 }
 """What is a person's in an agent that others use too."""
 UNKNOWN = (
@@ -101,13 +102,16 @@ def export_principal(store: str, principal: str) -> None:
     """`thinkwell principals export`."""
     with opened(store) as database, database.snapshot():
         agents = _agents_of(database, principal)
-        if not agents:
+        shared = list(database.rows("shared_blocks_of_principal", {"principal": principal}))
+        if not agents and not shared:
             raise click.ClickException(_nothing(principal))
         writer = _writer(PRINCIPAL, principal, database)
         click.echo(writer.head, nl=False)
         for agent, alone in agents.items():
             for table, row in _rows_of(database, agent, principal, alone=alone):
                 click.echo(writer.row(table, _readable(table, row)), nl=False)
+        for row in shared:
+            click.echo(writer.row("context_blocks", row), nl=False)
         click.echo(writer.end, nl=False)
 
 

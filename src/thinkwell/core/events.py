@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 from thinkwell.core.bus_event import BusEvent, FiberEvent, JobEvent, Problem, type_of
+from thinkwell.core.context_events import ContextChanged, ContextPromptMade
 from thinkwell.core.lifecycle_events import (
     AgentActivated,
     AgentDestroyed,
@@ -285,6 +286,8 @@ Event: TypeAlias = (
     | ModelWaiting
     | ModelAdmitted
     | ClientForged
+    | ContextChanged
+    | ContextPromptMade
     | ToolsShadowed
     | ToolQueued
     | ToolFailed

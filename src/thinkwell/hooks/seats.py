@@ -171,6 +171,8 @@ class Seats:
         self, agent: Any, templates: Sequence[Feature], kit_of: Callable[[str], Kit]
     ) -> None:
         self._agent = agent
+        self._kit_of = kit_of
+        self._registry: HookRegistry | None = None
         self._features: list[Feature] = []
         self._known: dict[str, Tool] = {}
         self._disposers: list[Disposer] = []
@@ -197,6 +199,7 @@ class Seats:
         self, registry: HookRegistry | None, handlers: JobHandlers, taken: Mapping[str, Any]
     ) -> None:
         """Ask for hooks, calls, routes and jobs; `taken` are the calls the class has itself."""
+        self._registry = registry
         if registry is not None:
             brought = {feature.name: hooks for feature, hooks in self._ask("hooks")}
             for feature in self._features:
@@ -208,6 +211,14 @@ class Seats:
             with _named(feature, "jobs"):
                 check_jobs(jobs)
             handlers.add(feature.name, jobs)
+
+    def seat(self, feature: Feature) -> None:
+        """One more feature of ours, which brings tools and hooks only: also while turns run."""
+        feature.kit = self._kit_of(feature.name)
+        self._features.append(feature)
+        self._with_tools.append(feature)
+        if self._registry is not None:  # else `connect` is still to come
+            self._add_hooks(self._registry, feature, {})
 
     def _add_hooks(
         self, registry: HookRegistry, feature: Feature, named: Mapping[str, Callable[..., Any]]

@@ -42,9 +42,12 @@ PIECE = 25
 """Turns that one transaction erases, with all that belongs to them."""
 _BY_PERSON = (
     *("erase_decisions_by", "erase_jobs_of", "unname_approver"),
+    *("erase_blocks_of", "erase_prompts_of"),
     *("erase_approvals_by", "erase_rules_for", "erase_rules_by", "unname_rule_maker"),
 )
 _BY_MESSAGE = ("erase_decisions_about", "erase_approvers_of", "erase_approvals_of")
+_SHARED = ("erase_prompts_of_class", "erase_shared_blocks_of")
+"""What agents share is nobody's row in particular. Prompts first: the blocks lead to them."""
 _JOURNALS = ("drop_packed_journals", "drop_own_blobs", "drop_blob_uses")
 
 
@@ -112,6 +115,7 @@ class Erasure:
             for agent_id in await agents_of(self._store, principal):
                 whole = await self._erase_in(agent_id, principal) and whole
                 crash_here("e2")
+            await self._commit(lambda tx: _run(tx, _SHARED, {"principal": principal}))
         if whole:
             crash_here("e3")
             await self._index.purge()

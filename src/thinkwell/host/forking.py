@@ -135,6 +135,7 @@ async def write_fork(store: Store, record: TurnRecord, options: ForkOptions, now
     prefix = cut_journal(case.journal, options.at) if options.at else None
     async with store.transaction() as tx:
         await _make_agent(tx, target, case.state, now)
+        await _copy_memory(tx, record.agent_id, target)
         await plant(tx, case, forked, now=now, prefix=prefix, calls=calls)
     return Fork(agent=target.id, request_id=forked.request_id)
 
@@ -173,7 +174,14 @@ async def _write_conversation(
         raise TurnError(f"{source} has no message {leaf!r}.")
     async with store.transaction() as tx:
         await _make_agent(tx, target, None, now)
+        await _copy_memory(tx, source, target)
         await plant_path(tx, {"agent": target.id, "session": ""}, path, depth=1, now=now)
+
+
+async def _copy_memory(tx: Transaction, source: str, target: AgentAddress) -> None:
+    """Context blocks as they are now, with their history."""
+    for query in ("copy_blocks", "copy_prompts"):
+        await tx.execute(query, {"agent": source, "target": target.id})
 
 
 async def _make_agent(tx: Transaction, target: AgentAddress, state: Any, now: float) -> None:

@@ -175,10 +175,17 @@ def pending_values(agent_id: str) -> dict[tuple[str, str], str | None] | None:
     return together.pending
 
 
-async def write_soon(commits: GroupCommit, owner: Owner, write: Work[object]) -> None:
-    """Commit a write now, or with the block inside which this is called."""
+async def write_soon(
+    commits: GroupCommit,
+    owner: Owner,
+    write: Work[object],
+    afterwards: Callable[[], object] | None = None,
+) -> None:
+    """Commit a write now, or with the block inside which this is called; then do `afterwards`."""
     together = open_block(owner.agent_id)
     if together is not None:
-        together.add(write)
-    else:
-        await commits.run(owner, write)
+        together.add(write, afterwards)
+        return
+    await commits.run(owner, write)
+    if afterwards is not None:
+        afterwards()

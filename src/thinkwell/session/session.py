@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from thinkwell.core import json
+from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock, SystemClock
 from thinkwell.core.errors import SearchUnsupportedError
 from thinkwell.messages.message import UIMessage
 from thinkwell.session.cache import CachedMessage, MessageCache
+from thinkwell.session.context import ContextMethods
 from thinkwell.session.history import History
 from thinkwell.session.rows import (
     AUTO,
@@ -32,12 +34,15 @@ from thinkwell.session.search.find import SearchHit, SearchMode
 from thinkwell.session.tree import ChainMode, MessageTree
 from thinkwell.store.base import Commit, Reader, Store, Transaction, Work
 
+if TYPE_CHECKING:
+    from thinkwell.session.blocks.blocks import Join, Ports
+
 T = TypeVar("T")
 Chain: TypeAlias = Sequence[UIMessage] | Callable[[list[UIMessage]], Sequence[UIMessage]]
 """Messages to add, or a function that makes them from the current history."""
 
 
-class Session(MessageTree):
+class Session(MessageTree, ContextMethods):
     """One conversation of an agent. The id `""` is the agent's own; others are separate trees."""
 
     def __init__(
@@ -49,6 +54,8 @@ class Session(MessageTree):
         write: Commit | None = None,
         cache: MessageCache | None = None,
         clock: Clock | None = None,
+        join: Join | None = None,
+        bus: EventBus | None = None,
     ) -> None:
         self.cache = MessageCache() if cache is None else cache
         super().__init__(
@@ -59,6 +66,39 @@ class Session(MessageTree):
         self.searching: Callable[..., Awaitable[list[SearchHit]]] | None = None
         """Looks something up; the feature `Search` sets it."""
         self._write: Commit = write or self._in_own_transaction
+        self._join = join
+        self._bus = bus
+        self.when_remembering: Callable[[], object] = _nothing
+        """Told when the session gets its first context block."""
+
+    def _block_ports(self) -> Ports:
+        from thinkwell.session.blocks.blocks import Ports
+
+        return Ports(
+            store=self._store,
+            agent_id=self._scope["agent"],
+            session_id=self._scope["session"],
+            clock=self._clock,
+            join=self._join or self._join_nothing,
+            bus=self._bus or EventBus(),
+        )
+
+    def _begun_to_remember(self) -> None:
+        self.when_remembering()
+
+    async def _replies(self) -> list[UIMessage]:
+        path = await self.get_stored_history()
+        return [stored.message for stored in path if stored.message["role"] == "assistant"]
+
+    async def _replace_message(self, message: UIMessage, tx: Transaction) -> None:
+        await self.update(tx, message)
+
+    async def _join_nothing(
+        self, work: Work[object], afterwards: Callable[[], object] | None = None, /
+    ) -> None:
+        await self._write(work)
+        if afterwards is not None:
+            afterwards()
 
     def remember(self, written: Sequence[Appended]) -> None:
         """Messages whose transaction has committed: the next read finds them in the cache."""
@@ -235,6 +275,10 @@ class Session(MessageTree):
     async def _in_own_transaction(self, work: Work[T], /) -> T:
         async with self._store.transaction() as tx:
             return await work(tx)
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 def _copy(stored: StoredMessage) -> UIMessage:

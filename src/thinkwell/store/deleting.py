@@ -26,6 +26,8 @@ REMOVALS = (
     "remove_storage",
     "remove_jobs",
     "remove_message_versions",
+    "remove_context_blocks",
+    "remove_prompts",
 )
 """Each removes at most `limit` rows. Texts that journals share are beside them."""
 

@@ -389,3 +389,38 @@ BEGIN
     INSERT OR IGNORE INTO search_again (seq) VALUES (old.seq);
     INSERT OR IGNORE INTO search_again (seq) SELECT seq FROM search_leads WHERE above = old.seq;
 END;
+
+-- One row for each version of a context block; the highest one counts. `agent` is whose it is: an
+-- agent, or everybody of a class (`/class/NAME`) or everything of a person (`/principal/ID`).
+-- `session` is '*' for what all sessions share, `key` is '' for a block without entries. `content` is
+-- NULL where an entry was deleted. `writer` is the agent that wrote it, `source` is 'model' or 'code'.
+CREATE TABLE context_blocks (
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    label TEXT NOT NULL,
+    key TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    writer TEXT NOT NULL,
+    source TEXT NOT NULL,
+    principal TEXT,
+    turn TEXT,
+    tool_call_id TEXT,
+    restored BIGINT,
+    description TEXT,
+    changed_at DOUBLE PRECISION NOT NULL,
+    content TEXT,
+    PRIMARY KEY (agent, session, label, key, version)
+);
+
+-- System prompts made of context blocks: the same bytes until somebody asks for new ones. `principal`
+-- is '' unless a block of it belongs to a person; `shown` says which versions are in it.
+CREATE TABLE prompts (
+    agent TEXT NOT NULL,
+    session TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    shown TEXT NOT NULL,
+    made_at DOUBLE PRECISION NOT NULL,
+    prompt TEXT,
+    PRIMARY KEY (agent, session, principal)
+);

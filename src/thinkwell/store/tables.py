@@ -44,6 +44,9 @@ ERASURE: Final[Mapping[str, str]] = {
     "agents": "An agent in which every turn and job is theirs goes whole, with its state.",
     "sessions": "They go with the agent. Its active branch moves if it ended in a deleted message.",
     "storage": "Goes with the agent. In one that others use, only your code knows whose it is.",
+    "context_blocks": "What is shared by all their agents goes. Elsewhere versions go from their "
+    "first change on: a later one may repeat what they wrote.",
+    "prompts": "All prompts that were kept of the agent go, and are made anew.",
     "conversations": "Goes with the agent.",
     "starts": "Goes with the agent.",
     "schema_version": "Holds nothing about anybody.",

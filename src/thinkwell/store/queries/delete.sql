@@ -25,6 +25,8 @@ UNION ALL SELECT 1 FROM approval_rules WHERE agent = :agent
 UNION ALL SELECT 1 FROM storage WHERE agent = :agent
 UNION ALL SELECT 1 FROM jobs WHERE agent = :agent
 UNION ALL SELECT 1 FROM message_versions WHERE agent = :agent
+UNION ALL SELECT 1 FROM context_blocks WHERE agent = :agent
+UNION ALL SELECT 1 FROM prompts WHERE agent = :agent
 UNION ALL SELECT 1 FROM blob_uses WHERE agent = :agent
 LIMIT 1;
 
@@ -91,6 +93,16 @@ DELETE FROM jobs WHERE seq IN (
 -- A piece of an agent's rows of message_versions.
 DELETE FROM message_versions WHERE agent = :agent AND (session, id, version) IN (
     SELECT session, id, version FROM message_versions WHERE agent = :agent LIMIT :limit);
+
+-- name: remove_context_blocks
+-- A piece of an agent's rows of context_blocks.
+DELETE FROM context_blocks WHERE agent = :agent AND (session, label, key, version) IN (
+    SELECT session, label, key, version FROM context_blocks WHERE agent = :agent LIMIT :limit);
+
+-- name: remove_prompts
+-- A piece of an agent's rows of prompts.
+DELETE FROM prompts WHERE agent = :agent AND (session, principal) IN (
+    SELECT session, principal FROM prompts WHERE agent = :agent LIMIT :limit);
 
 -- name: remove_starts
 -- An agent's row of starts.

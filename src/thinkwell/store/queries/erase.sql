@@ -9,7 +9,10 @@ UNION SELECT json_extract(principal, '$.id') FROM decisions WHERE principal IS N
 UNION SELECT json_extract(asker, '$.id') FROM approvals WHERE asker IS NOT NULL
 UNION SELECT principal FROM approval_rules WHERE principal IS NOT NULL
 UNION SELECT json_extract(made_by, '$.id') FROM approval_rules WHERE made_by IS NOT NULL
-UNION SELECT value FROM approvers, json_each(approvers.ids);
+UNION SELECT value FROM approvers, json_each(approvers.ids)
+UNION SELECT principal FROM context_blocks WHERE principal IS NOT NULL
+UNION SELECT substr(agent, 12) FROM context_blocks WHERE substr(agent, 1, 11) = '/principal/'
+UNION SELECT principal FROM prompts WHERE principal <> '';
 
 -- name: agents_of_principal
 -- The agents with rows of a person.
@@ -20,6 +23,9 @@ FROM (SELECT agent FROM turns WHERE json_extract(principal, '$.id') = :principal
       UNION SELECT agent FROM approvals WHERE json_extract(asker, '$.id') = :principal
       UNION SELECT agent FROM approval_rules
             WHERE principal = :principal OR json_extract(made_by, '$.id') = :principal
+      UNION SELECT agent FROM context_blocks
+            WHERE principal = :principal AND substr(agent, 1, 1) <> '/'
+      UNION SELECT agent FROM prompts WHERE principal = :principal
       UNION SELECT agent FROM approvers, json_each(approvers.ids) WHERE value = :principal) found
 ORDER BY found.agent;
 
@@ -181,3 +187,44 @@ SELECT * FROM approvals WHERE agent = :agent AND json_extract(asker, '$.id') = :
 SELECT * FROM approval_rules
 WHERE agent = :agent AND (principal = :principal OR json_extract(made_by, '$.id') = :principal)
 ORDER BY seq;
+
+-- name: erase_blocks_of
+-- Versions of an agent's blocks, from a person's first change on: a later one may repeat it.
+DELETE FROM context_blocks
+WHERE agent = :agent AND EXISTS (
+    SELECT 1 FROM context_blocks f
+    WHERE f.agent = context_blocks.agent AND f.session = context_blocks.session
+      AND f.label = context_blocks.label AND f.key = context_blocks.key
+      AND f.principal = :principal AND f.version <= context_blocks.version);
+
+-- name: erase_prompts_of
+-- Prompts of an agent that a person has written to: they may quote it.
+DELETE FROM prompts WHERE agent = :agent;
+
+-- name: erase_shared_blocks_of
+-- The same of blocks that agents of a class share, and all that belongs to the person.
+DELETE FROM context_blocks
+WHERE substr(agent, 1, 1) = '/' AND (agent = '/principal/' || :principal OR EXISTS (
+    SELECT 1 FROM context_blocks f
+    WHERE f.agent = context_blocks.agent AND f.session = context_blocks.session
+      AND f.label = context_blocks.label AND f.key = context_blocks.key
+      AND f.principal = :principal AND f.version <= context_blocks.version));
+
+-- name: erase_prompts_of_class
+-- Prompts of every agent of the classes whose shared blocks a person has changed.
+DELETE FROM prompts WHERE EXISTS (
+    SELECT 1 FROM context_blocks b
+    WHERE b.principal = :principal AND substr(b.agent, 1, 7) = '/class/'
+      AND substr(prompts.agent, 1, length(b.agent) - 6) = substr(b.agent, 8) || '/');
+
+-- name: blocks_of_principal
+-- What was written into an agent's blocks in a person's turns.
+SELECT * FROM context_blocks WHERE agent = :agent AND principal = :principal
+ORDER BY session, label, key, version;
+
+-- name: shared_blocks_of_principal
+-- What belongs to a person, and what was written in their turns into what a class shares.
+SELECT * FROM context_blocks
+WHERE agent = '/principal/' || :principal
+   OR (substr(agent, 1, 1) = '/' AND principal = :principal)
+ORDER BY agent, session, label, key, version;

@@ -24,7 +24,12 @@ from thinkwell.hooks.dispatch import with_turn_config
 from thinkwell.hooks.given import read_tools
 from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.turns import TurnGoneError, find_turn
-from thinkwell.messages.convert import count_older, to_model_messages, truncate_message
+from thinkwell.messages.convert import (
+    close_with_user,
+    count_older,
+    to_model_messages,
+    truncate_message,
+)
 from thinkwell.messages.limits import MAX_ROW_BYTES
 from thinkwell.messages.message import UIMessage, tool_parts
 from thinkwell.messages.model_messages import (
@@ -86,6 +91,8 @@ async def assemble(turn: RunningTurn) -> Prompt:
     lines = parts.offers.prompt(facts)
     offered = {**parts.scopes.active_tools(), **tools}
     base = options.system
+    if base is None and parts.session.memory is not None:
+        base = await parts.session.memory.prompts.freeze(_person(turn)) or None
     if base is None:
         base = await _overridden(turn, "get_system_prompt")
     config = SAME_TURN
@@ -233,9 +240,21 @@ def _claim(turn: RunningTurn, owners: dict[str, str], name: str, owner: str) -> 
 async def read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[ModelMessage, ...]:
     """The conversation as the model sees it: repaired, shortened, converted."""
     try:
-        return await _read_history(turn, tools)
+        messages = await _read_history(turn, tools)
     except Exception as error:
         raise StageError("transcript", error) from error
+    memory = turn.parts.session.memory
+    if memory is None or not messages:
+        return messages
+    tail = await memory.prompts.tail(_person(turn))
+    # The word to go on belongs to the reply it follows, not to the context behind it.
+    return (*close_with_user(messages), *tail) if tail else messages
+
+
+def _person(turn: RunningTurn) -> str | None:
+    """Who asked: blocks of a person are in no other one's turn."""
+    principal = turn.record.principal
+    return None if principal is None else principal.id
 
 
 async def _read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[ModelMessage, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from thinkwell.core.errors import ToolError
+from thinkwell.core.errors import SessionError, ToolError
 from thinkwell.core.tasks import run_together
 from thinkwell.hooks.contexts import call_ended
 from thinkwell.journal.approvals import approvals_of_message
@@ -162,7 +162,15 @@ async def _settle(turn: RunningTurn, step: Step, call: PendingCall, settled: Set
         if call.approved:
             await turn.parts.session.update(tx, turn.reply.fold.message)
 
-    await turn.parts.commits.insist(turn.parts.owner, store)
+    try:
+        await turn.parts.commits.insist(turn.parts.owner, store)
+    except _RefusedError as refused:
+        # Nothing of it is stored. What it was about to be told as is told with the reason instead.
+        failed = msgspec.structs.replace(
+            settled, outcome="errored", output=None, error=refused.reason, writes=None
+        )
+        await _settle(turn, step, call, failed)
+        return
     if turn.lost:
         return
     if settled.writes is not None:
@@ -190,8 +198,19 @@ async def _store_outcome(
         now=turn.parts.clock.now(),
     )
     if first and settled.writes is not None:
-        await settled.writes.write(tx)
+        try:
+            await settled.writes.write(tx)
+        except SessionError as reason:
+            raise _RefusedError(reason) from reason
         crash_here("c13")
+
+
+class _RefusedError(Exception):
+    """What a `tx` tool wants to write does not fit what is stored by now."""
+
+    def __init__(self, reason: SessionError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 async def _call_on_message(turn: RunningTurn, step: Step, call: PendingCall) -> None:

@@ -1,0 +1,1 @@
+"""Context blocks in turns: the tools with which a model reads and writes them."""
