@@ -3,7 +3,7 @@
 `--quick` measures only ours and the bare path, in less than two minutes, and writes nothing.
 `--no-peers` leaves the other servers out, and the page says so. `--beside FOLDER` measures another
 checkout of this repository in the same interleaved rounds: what a change costs or saves.
-`--only durability` measures that section of the page alone.
+`--only durability` and `--only models` measure that section of the page alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks import document, durability, long_conversation
+from benchmarks import document, durability, long_conversation, models
 from benchmarks.document import Results
 from benchmarks.end_to_end import Costs, Subject, end_to_end
 from benchmarks.load import (
@@ -76,10 +76,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="only ours, less than two minutes")
     parser.add_argument("--no-peers", action="store_true", help="leave the other servers out")
     parser.add_argument("--beside", type=Path, help="another checkout, in the same rounds")
-    parser.add_argument("--only", choices=["durability"], help="one section of the page")
+    parser.add_argument("--only", choices=["durability", "models"], help="one section of the page")
     options = parser.parse_args()
     if options.only:
-        measure_section()
+        measure_section(options.only)
         return
     rounds = QUICK_ROUNDS if options.quick else ROUNDS
     peers = not (options.quick or options.no_peers)
@@ -99,18 +99,29 @@ def main() -> None:
             results.edge += asyncio.run(long_conversation.measure(room(Path(folder), "long")))
             measure_inside(results, Path(folder), peers=peers)
             measure_durability(results, room(Path(folder), "durability"))
+            measure_models(results, room(Path(folder), "models"))
     if not options.quick:
         document.write(results)
     print(results.summary())
 
 
-def measure_section() -> None:
-    """The durability figures alone; the rest of the page stays as it is."""
+def measure_section(name: str) -> None:
+    """The figures of one section alone; the rest of the page stays as it is."""
     results = Results(rounds=ROUNDS, peer_rounds=PEER_ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        measure_durability(results, Path(folder))
-    document.write_durability(results)
+        if name == "models":
+            measure_models(results, Path(folder))
+            document.write_models(results)
+        else:
+            measure_durability(results, Path(folder))
+            document.write_durability(results)
     print(results.summary())
+
+
+def measure_models(results: Results, folder: Path) -> None:
+    """What each adapter costs."""
+    results.load = results.load or durability.load_before()
+    results.models += models.measure(folder)
 
 
 def measure_durability(results: Results, folder: Path) -> None:

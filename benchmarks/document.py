@@ -33,6 +33,8 @@ class Results:
     """Ours, in process."""
     durable: list[Row] = field(default_factory=list)
     """What durability costs."""
+    models: list[Row] = field(default_factory=list)
+    """What each adapter costs."""
     load: str = ""
     """How busy the machine was before those were measured."""
 
@@ -43,9 +45,8 @@ class Results:
             parts.append(peer_table(self.outcomes))
         if self.inside:
             parts.append(own_table(self.inside))
-        if self.durable:
-            parts.append(own_table(self.durable))
-        measured = [*self.edge, *self.inside, *self.durable]
+        parts += [own_table(rows) for rows in (self.durable, self.models) if rows]
+        measured = [*self.edge, *self.inside, *self.durable, *self.models]
         missed = [row.what for row in measured if not row.met]
         parts.append(f"Missed: {'; '.join(missed)}." if missed else "Every target is met.")
         return "\n\n".join(parts)
@@ -63,6 +64,7 @@ def write(results: Results) -> None:
             peers=peer_table(results.outcomes),
             inside=own_table(results.inside),
             durability=durability_section(results),
+            models=models_section(results),
             how=_how(results.outcomes),
             library=f"{LIBRARY.name} {LIBRARY.version}: {LIBRARY.how}.",
             rounds=results.rounds,
@@ -74,6 +76,11 @@ def write(results: Results) -> None:
 def write_durability(results: Results) -> None:
     """Replace that section of the page and leave the others as they were measured."""
     RESULTS.write_text(with_section(RESULTS.read_text(), durability_section(results)))
+
+
+def write_models(results: Results) -> None:
+    """The same for what adapters cost."""
+    RESULTS.write_text(with_section(RESULTS.read_text(), models_section(results)))
 
 
 def with_section(page: str, section: str) -> str:
@@ -89,6 +96,12 @@ def durability_section(results: Results) -> str:
     """Its heading, its table and how the figures came about."""
     table = own_table(results.durable)
     return DURABILITY.format(table=table, load=results.load, cores=os.cpu_count()).strip()
+
+
+def models_section(results: Results) -> str:
+    """Its heading, its table and how the figures came about."""
+    table = own_table(results.models)
+    return MODELS.format(table=table, load=results.load, cores=os.cpu_count()).strip()
 
 
 def _how(outcomes: Mapping[str, Outcome]) -> str:
@@ -128,6 +141,22 @@ at its start.
 """
 
 
+MODELS = """
+## What model adapters cost
+
+{table}
+
+Measured by `python -m benchmarks --only models` on {cores} cores, with a load average of {load} at
+its start. CPU of our process, without hooks; the provider is another process.
+
+- A delta is measured inside a turn, which stores it, and in a call of the adapter alone: what many
+  deltas cost more than two, by their number.
+- A model call has two deltas: its request, its connection, its answer, and nothing of the turn.
+- Streams: each says one word every 25 ms for a second. The one beside them has a reader that takes
+  nothing after the first word. Wall time until all others have ended, beside the same without it.
+"""
+
+
 PAGE = """# Results
 
 Written by `make bench`. Python {python}, {system}.
@@ -153,6 +182,8 @@ Without sockets to clients; the libraries beside it store nothing. {library}
 {inside}
 
 {durability}
+
+{models}
 
 ## How it is measured
 
