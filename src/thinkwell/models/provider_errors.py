@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, cast
 
 import msgspec
@@ -11,6 +12,12 @@ from thinkwell.core.errors import ModelError
 BODY_LIMIT = 2_000
 """Characters of a provider's text that an error keeps."""
 RETRYABLE_STATUSES = frozenset({408, 409, 429})
+_WRONG_KEY = re.compile(r"(incorrect|invalid|wrong|missing) (x-)?api[ _-]?key", re.IGNORECASE)
+_WRONG_MODEL = re.compile(
+    r"(invalid|unknown|no such|not a valid) model|model[^.]{0,80}?(not (found|exist|valid)\b"
+    r"|does not exist|doesn't exist)|model_not_found|deploymentnotfound|api deployment",
+    re.IGNORECASE,
+)
 _RETRYABLE_KINDS = frozenset(
     {
         *("server_error", "internal_error", "api_error", "timeout", "timeout_error"),
@@ -69,15 +76,24 @@ def cut_stream(provider: str, *, empty: bool) -> ModelError:
     return ModelError(text, provider=provider, retryable=True, cut=True)
 
 
-def refusal_hint(status: int, key_variable: str, url_variable: str, text: str) -> str:
-    """What to set, where the status says what is wrong with the set-up; empty otherwise."""
-    if status in (401, 403):
+def refusal_hint(provider: str, status: int, names: tuple[str, str], text: str) -> str:
+    """What to set, where a refusal is about the set-up; empty otherwise.
+
+    `names` are the variables of the key and of the address; empty where an argument was given.
+    Statuses tell less than they should: xAI has 400 for a wrong key, Mistral and DeepSeek for a
+    wrong model.
+    """
+    key_variable, url_variable = names
+    said = text[:BODY_LIMIT]
+    if status in (401, 403) or (status == 400 and _WRONG_KEY.search(said)):
         where = f"{key_variable} or api_key=..." if key_variable else "api_key=..."
         return f"Check the key: {where}."
-    if status == 404:
-        # A model that is not there has a JSON body that says so; a wrong address mostly has a page.
-        if "model" in text[:BODY_LIMIT].lower():
-            return "Check the name of the model."
+    wrong_model = _WRONG_MODEL.search(said) is not None
+    # At 404, a model that is not there has a body that says so; a wrong address mostly has a page.
+    if (wrong_model and status in (400, 404, 422)) or (status == 404 and "model" in said.lower()):
+        what = "deployment" if provider == "azure" else "model"
+        return f'Check the name of the {what}, after "{provider}:".'
+    if status in (404, 405):
         where = f"{url_variable} or base_url=..." if url_variable else "base_url=..."
         return f"Check the address: {where}."
     return ""

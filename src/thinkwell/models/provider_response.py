@@ -195,7 +195,8 @@ class ProviderResponse:
             return stream_error(endpoint.provider, detail or f"no stream but {text[:200]!r}")
         fields = cast("dict[str, Any]", detail) if isinstance(detail, dict) else {"message": detail}
         reason = str(fields.get("message") or text[:200] or self._response.reason or "")
-        hint = refusal_hint(status, endpoint.key_variable, endpoint.url_variable, text)
+        names = endpoint.key_variable, endpoint.url_variable
+        hint = refusal_hint(endpoint.provider, status, names, text)
         said = f"{reason.rstrip('.')}. {hint}" if hint else reason
         return ModelError(
             f"{endpoint.provider} answered {status}: {said}",

@@ -334,7 +334,7 @@ class TestErrors:
             (
                 404,
                 b'{"error":{"message":"No model m"}}',
-                "No model m. Check the name of the model.",
+                'No model m. Check the name of the model, after "openai-chat:".',
             ),
             (404, b"<h1>Nothing</h1>", "<h1>Nothing</h1>. Check the address: base_url=...."),
         ],
