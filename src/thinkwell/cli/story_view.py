@@ -25,7 +25,14 @@ from thinkwell.messages.model_messages import (
 )
 from thinkwell.models.base import ModelRequest
 from thinkwell.turn.travel.differences import compare_requests, shown
-from thinkwell.turn.travel.story import HookDecision, ModelUse, StoryStep, ToolUse, TurnStory
+from thinkwell.turn.travel.story import (
+    HookDecision,
+    ModelUse,
+    Resumption,
+    StoryStep,
+    ToolUse,
+    TurnStory,
+)
 
 WIDTH = 100
 SHORT = 240
@@ -87,6 +94,8 @@ class _View:
             self.row("waits", f"for a free model slot: {use.waits_for}", "yellow")
         if use.waited:
             self.row("waited", f"{_milliseconds(use.waited * 1000)} for a free model slot", "dim")
+        for again in use.resumed:
+            self.row("resumed", _taken_up(again))
         if use.error is not None:
             self.row("failed", use.error, "red")
 
@@ -226,6 +235,13 @@ def _of_assistant(part: TextContent | ReasoningContent | FileContent | ToolCallC
 
 def _line(who: str, said: str, cut: Any, style: str = "") -> Text:
     return Text.assemble((f"{who:<10}", "dim"), (cut(said), style))
+
+
+def _taken_up(again: Resumption) -> str:
+    said = f"the same answer goes on, attempt {again.attempt} at {_clock(again.at)}"
+    if not again.changed:
+        return said
+    return f"{said}; the {' and the '.join(again.changed)} changed since, the answer was paid for"
 
 
 def _decided(decision: HookDecision) -> str:

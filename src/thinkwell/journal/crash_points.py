@@ -40,6 +40,7 @@ CRASH_POINTS: dict[str, str] = {
     "j5": "the end of a job is stored, nobody has heard of it",
     "j6": "a job waits for its next attempt, the runner does not know",
     "j7": "the cancel of a job is stored, not yet honoured",
+    "c17": "the provider keeps the answer, none of it has been shown",
     "c18": "an agent is paused, what runs does not know",
     "s0": "before the transaction that brings declared tasks up to date commits",
     "s1": "declared tasks are up to date, the runner does not know",

@@ -133,6 +133,34 @@ class WaitOver(JournalBody, frozen=True, kw_only=True):
     at: float
 
 
+class ResponseKept(JournalBody, frozen=True, kw_only=True):
+    """How far an answer has come that the provider keeps: written with the chunks it covers.
+
+    The last one of a step counts. Dropped when the journal is packed.
+    """
+
+    step: int
+    provider: str
+    token: Mapping[str, Any] | None = None
+    """What the model needs to go on behind those chunks; None if there is nothing to take up."""
+    renamed: tuple[str, str] | None = None
+    """The model's id of a text, and the one of an earlier text that it goes on with."""
+    goes_on: str | None = None
+    """An earlier text that is still open, which the first text of the answer goes on with."""
+
+
+class ModelResumed(JournalBody, frozen=True, kw_only=True):
+    """The answer of the last request of this step is taken up again; nothing new was asked."""
+
+    step: int
+    provider: str
+    model: str
+    at: float
+    token: Mapping[str, Any]
+    changed: tuple[str, ...] = ()
+    """What the code would ask otherwise by now: `prompt`, `tools`, `model`."""
+
+
 class HookDecided(JournalBody, frozen=True, kw_only=True):
     """A hook answered something other than None."""
 
@@ -196,6 +224,8 @@ JournalEvent: TypeAlias = (
     | ModelAsked
     | ModelEnded
     | ModelPaused
+    | ModelResumed
+    | ResponseKept
     | ModelFailed
     | WaitBegun
     | WaitOver
@@ -213,6 +243,8 @@ _TYPES: dict[str, type[JournalBody]] = {
     "request": ModelAsked,
     "model": ModelEnded,
     "pause": ModelPaused,
+    "kept": ResponseKept,
+    "resumed": ModelResumed,
     "failure": ModelFailed,
     "wait": WaitBegun,
     "admitted": WaitOver,

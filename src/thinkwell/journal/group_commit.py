@@ -310,6 +310,9 @@ class GroupCommit:
         return lost.union(set(owners) - asking)
 
     async def _write_waiting(self, tx: Transaction) -> list[Written]:
+        for log in self._waiting:
+            if log.kept is not log.kept_written:
+                log.write_kept()
         batch = [
             Written(log, len(log.bodies), len(log.events))
             for log in self._waiting

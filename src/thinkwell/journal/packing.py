@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from thinkwell.journal.turn_log import LogEvent, TurnLog
+from thinkwell.journal.turn_log import KEPT, LogEvent, TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.base import Transaction
 
@@ -43,7 +43,8 @@ async def pack_journal(
     tx: Transaction, record: TurnRecord, turn_log: TurnLog, *, now: float, hidden: bool = True
 ) -> None:
     """Keep the whole journal in one row; without chunks nobody was to see unless `hidden`."""
-    events = [event for event in turn_log.events if hidden or event.kind != "hidden"]
+    left_out = (KEPT,) if hidden else (KEPT, "hidden")
+    events = [event for event in turn_log.events if event.kind not in left_out]
     await tx.execute(
         "pack_journal",
         {

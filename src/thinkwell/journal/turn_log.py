@@ -13,8 +13,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from thinkwell.core import json
 from thinkwell.core.errors import AgentDeletedError, OwnershipLostError, StoreError
 from thinkwell.journal.blobs import Blob
+
+KEPT = "kept"
+"""The kind of event that says how far an answer has come that the provider keeps."""
 
 
 class Owner(msgspec.Struct, eq=False, weakref=True):
@@ -90,6 +94,8 @@ class TurnLog:
         "events",
         "events_written",
         "failure",
+        "kept",
+        "kept_written",
         "noted",
         "owner",
         "packed",
@@ -129,6 +135,10 @@ class TurnLog:
         """
         self.told: LogListener | None = None
         """Hears of every commit."""
+        self.kept: msgspec.Struct | None = None
+        """How far an answer has come that the provider keeps (`journal/events.py`), if it does."""
+        self.kept_written: msgspec.Struct | None = None
+        """What of that is on its way to the disk, or there."""
         self.erased = False
         """A clear has erased it: not even what its events refer to is stored any more."""
 
@@ -144,6 +154,19 @@ class TurnLog:
         self.events.append(LogEvent(kind, len(self.bodies), body, blobs))
         if kind == "hidden":
             self.size += len(body)
+
+    def write_kept(self) -> None:
+        """A commit begins: it says how far the kept answer has come, with the chunks so far.
+
+        What the last one said is not needed in memory any more: a long answer has thousands.
+        """
+        self.kept_written = self.kept
+        for place in range(len(self.events) - 1, -1, -1):
+            if self.events[place].kind == KEPT:
+                del self.events[place]
+                self.events_written -= place < self.events_written
+                break
+        self.append_event(KEPT, json.dumps(self.kept))
 
     def note_event(self, kind: str, seq: int, body: str) -> None:
         """An event that its own transaction has written already."""

@@ -7,6 +7,7 @@ turns, hooks or storage; nothing outside an adapter knows a provider's types.
 
 from thinkwell.models.anthropic import AnthropicModel
 from thinkwell.models.base import (
+    Bookmark,
     Failure,
     FilePart,
     Finish,
@@ -33,9 +34,11 @@ from thinkwell.models.base import (
 from thinkwell.models.openai_chat import OpenAIChatModel
 from thinkwell.models.openai_responses import OpenAIModel
 from thinkwell.models.prices import Price, context_window
+from thinkwell.models.resumable import ResumableModel
 
 __all__ = [
     "AnthropicModel",
+    "Bookmark",
     "Failure",
     "FilePart",
     "Finish",
@@ -50,6 +53,7 @@ __all__ = [
     "ReasoningDelta",
     "ReasoningEnd",
     "ReasoningStart",
+    "ResumableModel",
     "SourceDocument",
     "SourceUrl",
     "TextDelta",

@@ -227,6 +227,19 @@ class Failure(msgspec.Struct, frozen=True):
     error: Exception
 
 
+class Bookmark(msgspec.Struct, frozen=True):
+    """Where an answer that the provider keeps can be taken up again (see `ResumableModel`)."""
+
+    token: Mapping[str, Any] | None
+    """What `resume` needs to go on behind `event`, as JSON data. None: there is nothing to take up
+    any more.
+    """
+    event: ModelEvent | None = None
+    """The next event of the answer: it and the token are stored together, so that neither a crash
+    nor a lost connection shows anything twice or leaves anything out.
+    """
+
+
 ModelEvent: TypeAlias = (
     TextDelta
     | ReasoningDelta
@@ -241,6 +254,7 @@ ModelEvent: TypeAlias = (
     | FilePart
     | SourceUrl
     | SourceDocument
+    | Bookmark
     | Finish
     | Failure
 )

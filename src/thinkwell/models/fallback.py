@@ -9,17 +9,27 @@ failing is asked last for a while (`breaker.py`).
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, cast
 
 import msgspec
 
 from thinkwell.core.clock import Clock, SystemClock
-from thinkwell.core.errors import ConfigurationError, ModelBusyError
+from thinkwell.core.errors import ConfigurationError, ModelBusyError, ModelError
 from thinkwell.core.signal import AbortSignal
-from thinkwell.models.base import Failure, Finish, Model, ModelEvent, ModelRequest
+from thinkwell.models.base import (
+    Bookmark,
+    Failure,
+    Finish,
+    Model,
+    ModelEvent,
+    ModelRequest,
+)
 from thinkwell.models.breaker import Breaker
 from thinkwell.models.error_classes import default_error_classifier
 from thinkwell.models.gate import open_stream
+from thinkwell.models.resumable import ResumableModel
 
 log = logging.getLogger("thinkwell.models")
 
@@ -68,12 +78,11 @@ class FallbackModel:
                     if isinstance(event, Failure) and not answered:
                         failure = event
                         break
-                    if not answered:
+                    # An answer that is kept is not yet an answer.
+                    if not answered and not (isinstance(event, Bookmark) and event.event is None):
                         answered = True
                         self._breakers[index] = self._breakers[index].answered()
-                    if isinstance(event, Finish):
-                        event = _explained(event, self.models[index], reasons)
-                    yield event
+                    yield self._told(index, event, reasons)
             finally:
                 # A generator that is left in the middle keeps its connection until it is
                 # collected.
@@ -83,6 +92,36 @@ class FallbackModel:
             self._note(index, failure.error, reasons)
         if failure is not None:
             yield failure
+
+    def _told(self, index: int, event: ModelEvent, reasons: list[str]) -> ModelEvent:
+        """An event of one model, as the chain tells it."""
+        if isinstance(event, Finish):
+            return _explained(event, self.models[index], reasons)
+        return _of_model(index, event) if isinstance(event, Bookmark) else event
+
+    async def resume(
+        self, token: Mapping[str, Any], request: ModelRequest, signal: AbortSignal
+    ) -> AsyncIterator[ModelEvent]:
+        """Take up the kept answer of one of the models. See `ResumableModel`."""
+        index, model = self._kept_by(token)
+        if model is None:
+            yield Bookmark(None)
+            yield Failure(ModelError("The chain has no model any more that kept this answer."))
+            return
+        async with aclosing(cast("Any", model.resume(token["token"], request, signal))) as events:
+            async for event in events:
+                yield self._told(index, event, [])
+
+    async def cancel(self, token: Mapping[str, Any]) -> None:
+        """Tell the model that keeps the answer. See `ResumableModel`."""
+        _, model = self._kept_by(token)
+        if model is not None:
+            await model.cancel(token["token"])
+
+    def _kept_by(self, token: Mapping[str, Any]) -> tuple[int, ResumableModel | None]:
+        index = int(token["model"])
+        model = self.models[index] if index < len(self.models) else None
+        return index, model if isinstance(model, ResumableModel) else None
 
     def _order(self, reasons: list[str]) -> list[int]:
         """Whom to ask, in order: those that are left alone for now come last."""
@@ -108,6 +147,13 @@ class FallbackModel:
         """Close the connections of every model in the chain."""
         for model in self.models:
             await close_model(model)
+
+
+def _of_model(index: int, bookmark: Bookmark) -> Bookmark:
+    """The bookmark of one model of the chain."""
+    if bookmark.token is None:
+        return bookmark
+    return Bookmark({"model": index, "token": bookmark.token}, bookmark.event)
 
 
 def _explained(finish: Finish, model: Model, reasons: list[str]) -> Finish:

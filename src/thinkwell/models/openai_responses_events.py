@@ -51,6 +51,7 @@ class ResponseEvent(msgspec.Struct):
 
     type: str
     delta: str | None = None
+    sequence_number: int = -1
     output_index: int = 0
     item: dict[str, Any] | None = None
     annotation: dict[str, Any] | None = None

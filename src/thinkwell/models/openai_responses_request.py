@@ -54,16 +54,29 @@ _REASONS: Final = re.compile(r"^(o\d|gpt-5(?!.*chat)|codex)")
 """Models that think: they refuse a temperature."""
 
 
-def build_body(request: ModelRequest, *, model_id: str) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The request body, and warnings about what was left out."""
+def is_kept(request: ModelRequest, *, background: bool) -> bool:
+    """Whether OpenAI is to keep the answer and go on with it by itself."""
+    options = cast("dict[str, Any]", request.provider_options.get(PROVIDER) or {})
+    return bool(options.get("background", background))
+
+
+def build_body(
+    request: ModelRequest, *, model_id: str, background: bool = False
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The request body, and warnings about what was left out.
+
+    With `background` OpenAI stores the answer, and goes on with it whoever listens.
+    """
     options = given_options(request, (PROVIDER,), OPTIONS)
     reasons = _REASONS.match(model_id) is not None
     body: dict[str, Any] = {
         "model": model_id,
         "input": build_input(request.messages),
         "stream": True,
-        "store": False,
+        "store": background,
     }
+    if background:
+        body["background"] = True
     if request.system:
         body["instructions"] = request.system
     if request.max_output_tokens is not None:
@@ -79,7 +92,8 @@ def build_body(request: ModelRequest, *, model_id: str) -> tuple[dict[str, Any],
         body["text"] = text
     # Last: whoever names a provider's own option means to override ours.
     body.update(options)
-    if not body["store"] and (reasons or "reasoning" in options):
+    # An answer may be gone from OpenAI when the conversation goes on: thoughts come along.
+    if (background or not body["store"]) and (reasons or "reasoning" in options):
         body["include"] = list(dict.fromkeys([*body.get("include", ()), _ENCRYPTED]))
     return body, warnings
 

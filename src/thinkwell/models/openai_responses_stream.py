@@ -111,6 +111,28 @@ class ResponseStream(AnswerStream):
             )
         )
 
+    def _kept_state(self) -> dict[str, Any]:
+        """What the rest of the answer cannot be read without, as JSON data."""
+        state: dict[str, Any] = {}
+        if self._open:
+            state["open"] = [
+                [index, each.kind, each.id, each.name, each.text]
+                for index, each in self._open.items()
+            ]
+        if self._called or self._refused:
+            state["called"], state["refused"] = self._called, self._refused
+        if self._cited:
+            state["cited"] = sorted(self._cited)
+        return state
+
+    def _take_up(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `_kept_state` said."""
+        for index, kind, item_id, name, text in state.get("open", ()):
+            self._open[index] = opened = _Open(kind, item_id, name)
+            opened.text = text
+        self._called, self._refused = state.get("called", False), state.get("refused", False)
+        self._cited.update(state.get("cited", ()))
+
     def _take(self, event: ResponseEvent, events: list[ModelEvent]) -> None:
         match event.type:
             case "response.output_text.delta" | "response.refusal.delta":
@@ -132,7 +154,7 @@ class ResponseStream(AnswerStream):
                 self._ended = event.type
                 self._response = event.response or self._response
                 self.done = True
-            case "response.failed" | "error":
+            case "response.failed" | "response.cancelled" | "error":
                 self._fail(stream_error(PROVIDER, _said_error(event)), events)
             case kind:
                 self._pass_over(kind, event)

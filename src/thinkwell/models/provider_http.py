@@ -80,17 +80,27 @@ class ProviderClient:
 
     async def stream(
         self,
-        build: BodyBuilder,
+        build: BodyBuilder | None,
         reader: AnswerReader,
         request: ModelRequest,
         signal: AbortSignal,
+        *,
+        path: str = "",
     ) -> AsyncIterator[ModelEvent]:
-        """Send one request and yield the events of its reply, as `base.py` asks."""
+        """Send one request and yield the events of its reply, as `base.py` asks.
+
+        Without `build` nothing is asked: the answer is read that is kept under `path`, which goes
+        behind the address of the requests.
+        """
         answer: ProviderResponse | None = None
         failure: Exception | None = None
         try:
-            body, warnings = build(request)
-            reply = await self._open(json.dump_bytes(body), request, signal)
+            warnings: tuple[str, ...] = ()
+            if build is None:
+                reply = await self._read_kept(path, request, signal)
+            else:
+                body, warnings = build(request)
+                reply = await self._open(json.dump_bytes(body), request, signal)
             if reply is not None:
                 answer = ProviderResponse(reply, self.endpoint, reader, warnings)
                 answer.watch(signal)
@@ -124,6 +134,36 @@ class ProviderClient:
         return await _unless_aborted(
             self._sessions.post(body, headers, request.connect_timeout), signal
         )
+
+    async def _read_kept(
+        self, path: str, request: ModelRequest, signal: AbortSignal
+    ) -> HttpReply | None:
+        if signal.aborted:
+            return None
+        headers = {**self._headers, **request.headers}
+        reading = self._sessions.send("GET", path, headers, request.connect_timeout)
+        return await _unless_aborted(reading, signal)
+
+    async def call(self, method: str, path: str, *, limit: float) -> tuple[int, Any]:
+        """A short call beside the answers: its status, and what its JSON body says if it has one.
+
+        Raises `ModelError` if nobody answers within `limit` seconds.
+        """
+        try:
+            async with asyncio.timeout(limit):
+                reply = await self._sessions.send(method, path, self._headers, limit)
+                body = b""
+                try:
+                    while piece := await reply.read():
+                        body += piece
+                finally:
+                    reply.release()
+        except Exception as error:
+            raise self._wrap(error) from error
+        try:
+            return reply.status, json.loads(body)
+        except ValueError:
+            return reply.status, None
 
     async def _ask(
         self, pool: ProviderPool, body: bytes, request: ModelRequest, signal: AbortSignal

@@ -104,12 +104,25 @@ class ProviderSessions:
         self, body: bytes, headers: Mapping[str, str], connect: float | None
     ) -> SessionReply:
         """Send a request and wait for the headers of its reply, which can take minutes."""
+        return await self.send("POST", "", headers, connect, body=body)
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        connect: float | None,
+        *,
+        body: bytes | None = None,
+    ) -> SessionReply:
+        """The same for any method, and for what lies below the address of the requests."""
         if "aiohttp" not in sys.modules:
             await asyncio.to_thread(import_module, "aiohttp")
         session, url = self._session()
+        where = type(url)(f"{url}{path}", encoded=True) if path else url
         async with asyncio.timeout(provider_response.READ_TIMEOUT):
-            response = await session.post(
-                url, data=body, headers=headers, timeout=_timeout(connect)
+            response = await session.request(
+                method, where, data=body, headers=headers, timeout=_timeout(connect)
             )
         return SessionReply(response)
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, cast
 
 from thinkwell.core import json
 from thinkwell.testing.protocols import anthropic_messages, chat_completions, openai_responses
+from thinkwell.testing.protocols.kept_responses import KeptResponses
 from thinkwell.testing.protocols.reply import MockCall, Reply
 
 if TYPE_CHECKING:
@@ -97,6 +98,8 @@ class MockProvider:
         """Released once per request that reached its reply."""
         self.left = asyncio.Event()
         """Set when a client went away before its reply ended."""
+        self.kept = KeptResponses()
+        """Answers of requests with `background`, and what was asked of them later."""
 
     @property
     def base_url(self) -> str:
@@ -120,6 +123,7 @@ class MockProvider:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         for path in PROTOCOLS:
             app.router.add_post(path, self._serve)
+        self.kept.add_routes(app)
         self._runner = web.AppRunner(
             app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1
         )
@@ -170,6 +174,10 @@ class MockProvider:
         try:
             if isinstance(reply, RawReply):
                 return await self._write_raw(request, reply)
+            if body.get("background") and request.path == openai_responses.PATH:
+                kept = self.kept.begin(reply, str(body["model"]))
+                self.arrived.release()
+                return await kept.stream(request)
             return await self._write(request, reply, str(body["model"]))
         except asyncio.CancelledError:
             self.left.set()

@@ -24,6 +24,8 @@ def _faults(body: Mapping[str, Any]) -> Iterator[str]:
     if not items or not body.get("model"):
         yield "a request needs a model and an input"
         return
+    if body.get("background") and body.get("store") is False:
+        yield "Background mode requires store=true."
     asked: set[str] = set()
     for item in items:
         match item.get("type", "message"):
@@ -55,21 +57,25 @@ def _reasoning_faults(items: list[Item], *, stored: bool) -> Iterator[str]:
             yield f"Item with id '{item.get('id')}' not found: items are not stored."
 
 
-def encode_reply(reply: Reply, model: str) -> list[bytes]:
+def encode_reply(reply: Reply, model: str, response_id: str = "resp_mock") -> list[bytes]:
     """The events of a response, ready for the socket."""
     numbers = count()
     payloads = [
         {"type": kind, "sequence_number": next(numbers), **fields}
-        for kind, fields in _events(reply, model)
+        for kind, fields in _events(reply, response_frame(response_id, model))
     ]
     return [event(payload, named=True) for payload in payloads]
 
 
-def _events(reply: Reply, model: str) -> Iterator[tuple[str, Item]]:
-    response = {"id": "resp_mock", "object": "response", "model": model, "status": "in_progress"}
+def response_frame(response_id: str, model: str, status: str = "in_progress") -> Item:
+    """A response as the provider describes it."""
+    response: Item = {"id": response_id, "object": "response", "model": model, "status": status}
     response |= {"created_at": 1_700_000_000, "output": [], "error": None, "usage": None}
     response |= {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True}
-    response |= {"incomplete_details": None, "instructions": None, "metadata": {}}
+    return response | {"incomplete_details": None, "instructions": None, "metadata": {}}
+
+
+def _events(reply: Reply, response: Item) -> Iterator[tuple[str, Item]]:
     yield "response.created", {"response": response}
     yield "response.in_progress", {"response": response}
     index = 0

@@ -53,6 +53,8 @@ class Reply:
     """In the words of chat completions; the other protocols translate."""
     interval: float = 0.0
     """Seconds between two deltas; 0 means burst."""
+    hold_after: int | None = None
+    """How many events of a kept answer (`background`) come before it waits to be released."""
 
 
 def event(payload: Mapping[str, Any], *, named: bool = False) -> bytes:

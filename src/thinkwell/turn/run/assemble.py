@@ -40,6 +40,7 @@ from thinkwell.messages.model_messages import (
     ToolResultContent,
 )
 from thinkwell.messages.repair import is_intact, repair_interrupted_tool_part, repair_transcript
+from thinkwell.models.base import Model
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
 from thinkwell.tools.model_output import model_output
@@ -102,9 +103,7 @@ async def assemble(turn: RunningTurn) -> Prompt:
         system=with_capabilities(base, _offered(offered, None), lines),
         messages=await read_history(turn, tools),
         tools=MappingProxyType(offered),
-        model=await parts.load_model(
-            await _overridden(turn, "get_model") if options.model is None else options.model
-        ),
+        model=await _chosen_model(turn, options),
         body=turn.record.body and read_only_copy(turn.record.body),
         attempt=turn.record.attempt - 1,
         scopes=parts.scopes.get_snapshot(),
@@ -131,6 +130,16 @@ async def assemble(turn: RunningTurn) -> Prompt:
         tools=turn.settings.tools,
         config=config,
     )
+
+
+async def chosen_model(turn: RunningTurn) -> Model:
+    """The model of the turn, before hooks have their say."""
+    return await _chosen_model(turn, _options_of(turn))
+
+
+async def _chosen_model(turn: RunningTurn, options: Options) -> Model:
+    named = await _overridden(turn, "get_model") if options.model is None else options.model
+    return await turn.parts.load_model(named)
 
 
 async def _refuse_empty(turn: RunningTurn) -> NoReturn:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.journal.events import ResponseKept
 from thinkwell.messages.chunks import Chunk, tool_error, tool_output
 from thinkwell.messages.message import Part, normalize_input, tool_name
 from thinkwell.models.base import ToolCall, ToolInputStart, ToolResult
@@ -19,12 +20,14 @@ from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.step_result import has_result
 
 
-async def emit_call(turn: RunningTurn, call: PendingCall) -> PendingCall:
+async def emit_call(
+    turn: RunningTurn, call: PendingCall, kept: ResponseKept | None = None
+) -> PendingCall:
     """Say that a call is complete, or that it has failed."""
     if call.problem is None:
-        await turn.emit(call.input_chunk())
+        await turn.emit(call.input_chunk(), kept)
     elif not turn.parts.hooks.registry.hooks("on_tool_error"):
-        await turn.emit(input_error(call, json.error_text(call.problem)))
+        await turn.emit(input_error(call, json.error_text(call.problem)), kept)
         return msgspec.structs.replace(call, told=True)
     return call
 

@@ -14,13 +14,15 @@ from typing import Any, assert_never, cast
 
 import msgspec
 
-from thinkwell.core.errors import ModelError, StoreError, ToolInputError
+from thinkwell.core.errors import ModelError, StoreError
 from thinkwell.core.ids import new_id
 from thinkwell.core.user_code import contained
 from thinkwell.journal.budget import MODEL
 from thinkwell.journal.crash_points import crash_here, crash_is_armed
+from thinkwell.journal.events import ResponseKept
 from thinkwell.messages.chunks import Chunk
 from thinkwell.models.base import (
+    Bookmark,
     Failure,
     FilePart,
     Finish,
@@ -42,8 +44,15 @@ from thinkwell.turn.end.ending import StageError, ends_turn
 from thinkwell.turn.run.call_chunks import emit_call, input_start, provider_call, provider_result
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_request
+from thinkwell.turn.run.kept_answer import keep_answer, kept_answer, take_up
 from thinkwell.turn.run.model_wait import through_gate
-from thinkwell.turn.run.pending_call import PendingCall, is_same_call, read_call
+from thinkwell.turn.run.pending_call import (
+    PendingCall,
+    is_same_call,
+    read_call,
+    unanswered_calls,
+    unfinished_calls,
+)
 from thinkwell.turn.run.places import UNMARKED, at
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
@@ -70,12 +79,16 @@ class ModelReply(msgspec.Struct, frozen=True):
 async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     """Run the call, sending chunks as they come."""
     reader = _Reader(turn, step)
-    note_request(turn, step.number, step.model, step.request)
+    stream: AsyncIterator[ModelEvent] | None = None
+    if turn.kept is not None:
+        reader.calls, stream = await take_up(turn, step)
+    if stream is None:
+        note_request(turn, step.number, step.model, step.request)
     try:
         async with at(turn, MODEL) if turn.places else UNMARKED:
             crash_here("c3")
             with interruptible(turn.signal), contained(f"model {step.model.model_id!r}"):
-                await _read(turn, step, reader)
+                await _read(turn, step, reader, stream)
     except StoreError:
         raise
     except Exception as error:
@@ -85,34 +98,12 @@ async def call_model(turn: RunningTurn, step: Step) -> ModelReply:
     if reader.finish is None:
         raise StageError("stream", ModelError("The model's stream ended without saying why."))
     await close_open_text(turn)
-    calls = [*reader.calls, *_unfinished_calls(turn, reader.calls)]
-    if reader.finish.paused is None or calls:
-        calls += unanswered_calls(turn)
+    calls = reader.calls
+    if reader.called or stream is not None or turn.past.pauses.count:
+        calls = [*calls, *unfinished_calls(turn, calls)]
+        if reader.finish.paused is None or calls:
+            calls += unanswered_calls(turn)
     return ModelReply(reader.finish, calls, reader.final_answer)
-
-
-def _unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[PendingCall]:
-    """Calls the model began and never completed: they get an error as their result."""
-    known = {call.call_id for call in calls}
-    return [
-        PendingCall(
-            call_id=part.id,
-            tool_name=part.tool_name,
-            input={},
-            raw_input=part.text,
-            problem=ToolInputError(part.tool_name, "the model did not complete the arguments"),
-        )
-        for part in turn.reply.fold.open_parts()
-        if part.kind == "tool-input" and part.id not in known
-    ]
-
-
-def unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
-    """Calls that the provider should have run: without a result, they get an error."""
-    block = turn.reply.last_step()
-    asked = [part for part in block if part.get("providerExecuted") is True]
-    complete = [part for part in asked if part["state"] != "input-streaming"]
-    return [PendingCall.from_part(part) for part in complete if not has_result(part)]
 
 
 async def close_open_text(turn: RunningTurn) -> None:
@@ -122,10 +113,13 @@ async def close_open_text(turn: RunningTurn) -> None:
         await turn.emit({"type": "text-end", "id": part_id})
 
 
-async def _read(turn: RunningTurn, step: Step, reader: _Reader) -> None:
+async def _read(
+    turn: RunningTurn, step: Step, reader: _Reader, taken_up: AsyncIterator[ModelEvent] | None
+) -> None:
     watch, gate = Watch(turn.settings), turn.parts.gate
-    if gate is None:
-        await _read_stream(turn, reader, watch, step.model.stream(step.request, turn.signal))
+    if gate is None or taken_up is not None:  # what is kept was let through when it was asked for
+        stream = taken_up or step.model.stream(step.request, turn.signal)
+        await _read_stream(turn, reader, watch, stream)
         return
     with through_gate(turn, step, watch, gate) as stream:
         await _read_stream(turn, reader, watch, stream)
@@ -165,9 +159,15 @@ class _Reader:
         self._step = step
         self._resumed: tuple[str, str] | None = None  # (the model's id, the open part's id)
         self.calls: list[PendingCall] = []
+        self.called = False
+        """Whether the model has begun any call, of whatever kind."""
         self.final_answer: str | None = None
         self._hidden_call: str | None = None
         self.finish: Finish | None = None
+        self._kept: ResponseKept | None = None
+        kept = turn.kept
+        if kept is not None:
+            self._resumed, turn.past.open_text = kept.renamed, kept.goes_on
 
     async def take(self, event: ModelEvent) -> None:
         """One event of the stream."""
@@ -176,11 +176,13 @@ class _Reader:
             if self._resumed is not None and part_id == self._resumed[0]:
                 part_id = self._resumed[1]
             if event.delta:
-                await self._turn.emit({"type": "text-delta", "id": part_id, "delta": event.delta})
-        elif isinstance(event, Finish):
-            self.finish = event
-        elif isinstance(event, Failure):
-            raise StageError("stream", event.error)
+                chunk = {"type": "text-delta", "id": part_id, "delta": event.delta}
+                await self._turn.emit(chunk, self._kept)
+        elif isinstance(event, Bookmark):
+            await self._take_kept(event)
+            return
+        elif isinstance(event, Finish | Failure):
+            self._end(event)
         elif isinstance(event, TextStart) and self._turn.past.open_text is not None:
             self._resumed = (event.id, self._turn.past.open_text)
             self._turn.past.open_text = None
@@ -191,6 +193,30 @@ class _Reader:
                 await self._emit(told)
         if crash_is_armed("c4") or crash_is_armed("c5"):
             await self._crash_after(event)
+
+    def _end(self, event: Finish | Failure) -> None:
+        if isinstance(event, Failure):
+            raise StageError("stream", event.error)
+        self.finish = event
+        log = self._turn.log
+        if log.kept is not None:
+            log.kept = log.kept_written = None
+
+    async def _take_kept(self, bookmark: Bookmark) -> None:
+        """The provider keeps the answer: what is shown is stored with the place to go on from.
+
+        The place moves with a chunk and not before: what reaches nobody (the hidden answer) is
+        read once more.
+        """
+        kept = kept_answer(self._turn, self._step, bookmark.token, self._resumed)
+        if bookmark.event is None:
+            await keep_answer(self._turn, self._step, kept)
+            return
+        self._kept = kept
+        try:
+            await self.take(bookmark.event)
+        finally:
+            self._kept = None
 
     def _is_final_answer(self, event: ModelEvent) -> bool:
         """The hidden answer tool reaches nobody: its input is the turn's output (spec/02 §8.3)."""
@@ -226,19 +252,21 @@ class _Reader:
 
     async def _emit(self, event: ModelEvent) -> None:
         if isinstance(event, ToolCall):
+            self.called = True
             if event.provider_executed:
-                await self._turn.emit(provider_call(event))
+                await self._turn.emit(provider_call(event), self._kept)
                 return
             call = await read_call(self._turn, self._step, event)
-            self.calls.append(await emit_call(self._turn, call))
+            self.calls.append(await emit_call(self._turn, call, self._kept))
             return
         if isinstance(event, ToolInputStart):
-            await self._turn.emit(input_start(self._turn, self._step, event))
+            self.called = True
+            await self._turn.emit(input_start(self._turn, self._step, event), self._kept)
             return
         chunk = _chunk(event)
         if self._resumed is not None and chunk.get("id") == self._resumed[0]:
             chunk["id"] = self._resumed[1]
-        await self._turn.emit(chunk)
+        await self._turn.emit(chunk, self._kept)
 
     async def _crash_after(self, event: ModelEvent) -> None:
         if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta):
@@ -275,7 +303,7 @@ def _chunk(event: ModelEvent) -> Chunk:
                 "title": event.title,
             }
             return document if event.filename is None else {**document, "filename": event.filename}
-        case ToolInputStart() | ToolCall() | Finish() | Failure():
+        case ToolInputStart() | ToolCall() | Bookmark() | Finish() | Failure():
             raise TypeError(f"{type(event).__name__} has no chunk of its own")
         case _:
             assert_never(event)

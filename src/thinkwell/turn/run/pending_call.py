@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -214,3 +214,27 @@ def is_disabled(turn: RunningTurn, step: Step, name: str) -> DisabledToolError |
 def model_input(call: PendingCall) -> Any:
     """What the model wrote, for hooks."""
     return call.input if call.problem is None else call.raw_input
+
+
+def unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[PendingCall]:
+    """Calls the model began and never completed: they get an error as their result."""
+    known = {call.call_id for call in calls}
+    return [
+        PendingCall(
+            call_id=part.id,
+            tool_name=part.tool_name,
+            input={},
+            raw_input=part.text,
+            problem=ToolInputError(part.tool_name, "the model did not complete the arguments"),
+        )
+        for part in turn.reply.fold.open_parts()
+        if part.kind == "tool-input" and part.id not in known
+    ]
+
+
+def unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
+    """Calls that the provider should have run: without a result, they get an error."""
+    block = turn.reply.last_step()
+    asked = [part for part in block if part.get("providerExecuted") is True]
+    complete = [part for part in asked if part["state"] != "input-streaming"]
+    return [PendingCall.from_part(part) for part in complete if not has_result(part)]

@@ -27,6 +27,7 @@ from thinkwell.messages.message import is_tool_part
 from thinkwell.turn.end.ending import GAVE_UP, Ending, Failed, Parked, StageError
 from thinkwell.turn.end.recovered import recovery_context, recovery_facts
 from thinkwell.turn.run.journal_events import note_decision
+from thinkwell.turn.run.kept_answer import give_up_answer
 from thinkwell.turn.run.places import at, keep_record
 from thinkwell.turn.run.resume import has_begun, interruption_of
 from thinkwell.turn.run.running import RunningTurn
@@ -105,6 +106,7 @@ async def attempt_begins(turn: RunningTurn) -> None:
     turn.parts.bus.emit(ChatRecoveryAttempt, **facts)
     if turn.past.drops:
         turn.past.drops, turn.past.finish, turn.past.open_text = False, None, None
+        give_up_answer(turn)
         await turn.emit({"type": RESET})
 
 

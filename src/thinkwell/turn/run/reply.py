@@ -24,8 +24,9 @@ from thinkwell.turn.run.call_chunks import emit_call, provider_chunks
 from thinkwell.turn.run.growth import Pauses
 from thinkwell.turn.run.interrupt import interruptible
 from thinkwell.turn.run.journal_events import note_decision, note_failure
-from thinkwell.turn.run.model_call import ModelReply, call_model, unanswered_calls
-from thinkwell.turn.run.pending_call import PendingCall, read_call
+from thinkwell.turn.run.kept_answer import lost
+from thinkwell.turn.run.model_call import ModelReply, call_model
+from thinkwell.turn.run.pending_call import PendingCall, read_call, unanswered_calls
 from thinkwell.turn.run.running import RunningTurn, call_on_message
 from thinkwell.turn.run.step import Step
 from thinkwell.turn.run.step_result import step_messages
@@ -86,11 +87,13 @@ def _whole(turn: RunningTurn, reply: StepReply) -> StepReply:
 async def _ask_retrying(turn: RunningTurn, step: Step) -> StepReply:
     tries = 0
     while True:
-        before = _said(turn)
+        before, kept = _said(turn), turn.kept
         try:
             return await _priced(turn, step, await call_model(turn, step))
         except StageError as failure:
             note_failure(turn, step.number, failure.error)
+            if kept is not None and turn.kept is None:
+                raise lost(turn, failure.error) from failure
             if _said(turn) != before:
                 raise _cut_off(failure) or failure from failure
             if tries >= turn.settings.max_retries or not await _worth_a_retry(turn, failure):

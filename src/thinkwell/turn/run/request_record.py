@@ -76,6 +76,11 @@ class RequestRecord:
         self._path_written = True
         return event, tuple(blob for blob in (system, tools) if blob is not None)
 
+    def hashes(self, request: ModelRequest) -> tuple[str | None, str | None]:
+        """Of the prompt and the tools, as an event would name them."""
+        system, tools = self._system_of(request.system), self._tools_of(request.tools)
+        return system and system.hash, tools and tools.hash
+
     def take_back(self, given: Sequence[ModelMessage]) -> None:
         """The event that brought these was not written: nothing may refer to them."""
         self._given -= len(given)

@@ -24,10 +24,10 @@ import msgspec
 from thinkwell.core import json
 from thinkwell.journal.boots import was_unplanned
 from thinkwell.journal.budget import Interruption, progress_of, tool_place, work_of
-from thinkwell.journal.events import ModelPaused, encode_event, kind_of
+from thinkwell.journal.events import ModelPaused, ResponseKept, encode_event, kind_of
 from thinkwell.journal.ledger import read_ledger
 from thinkwell.journal.reading import StoredJournal, live_journal
-from thinkwell.journal.turn_log import TurnLog
+from thinkwell.journal.turn_log import KEPT, TurnLog
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, tool_name, tool_parts
 from thinkwell.models.base import Finish
@@ -75,7 +75,8 @@ async def restore(turn: RunningTurn) -> Completed | None:
     """Read the journal back into `turn`. Returns the end when everything was said already."""
     stored = await _read_left(turn)
     chunks = [cast("Chunk", json.loads(body)) for body in stored.bodies]
-    turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies, stored.events)
+    events = [event for event in stored.events if event.kind != KEPT]
+    turn.log = TurnLog(turn.parts.owner, turn.record.request_id, stored.bodies, events)
     turn.past.ledger = await read_ledger(turn.parts.store, turn.record)
     for event in stored.in_order():
         if event.kind in ("chunk", "hidden"):
@@ -90,6 +91,8 @@ async def restore(turn: RunningTurn) -> Completed | None:
     turn.step_number = max(ended, 0)
     _restore_steps(turn, stored, ended)
     turn.past.pauses = _read_pauses(turn)
+    if position.step_open and turn.past.finish is CUT and (kept := stored.of_kind(KEPT)):
+        turn.log.kept = turn.log.kept_written = msgspec.convert(kept[-1], ResponseKept)
     if position.finish_reason is None:
         return None
     asked = bool(turn.steps and turn.steps[-1].tool_calls)  # and was not let go on

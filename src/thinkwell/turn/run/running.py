@@ -22,12 +22,13 @@ from thinkwell.hooks.contexts import ChunkContext, MessageContext, StepResult, f
 from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.blobs import Blob
+from thinkwell.journal.events import ResponseKept
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk, opened_call
 from thinkwell.messages.model_messages import ModelMessage
 from thinkwell.messages.usage import Usage
-from thinkwell.models.base import Finish
+from thinkwell.models.base import Finish, Model
 from thinkwell.turn.handle import TurnHandle
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.growth import Calls, GrowingReply, OutsideAnswer, Past, Places
@@ -53,6 +54,8 @@ class RunningTurn:
     """The step that runs, or comes next."""
     output_tries = 0
     """How often a structured output was refused."""
+    answering: Model | None = None
+    """The model whose provider keeps the answer, once it has said so."""
     lost = False
     """Its attempt is left behind: whatever still comes of it is too late for the reply."""
     spent: Mapping[str, Usage] = MappingProxyType({})
@@ -171,6 +174,14 @@ class RunningTurn:
         """What to send along to a provider that has paused in the open step; None if none has."""
         return self.past.pauses.options if self.past.step_open else None
 
+    @property
+    def kept(self) -> ResponseKept | None:
+        """An answer of the step that runs which the provider keeps, if it can be taken up."""
+        kept = self.log.kept
+        if not isinstance(kept, ResponseKept) or kept.token is None:
+            return None
+        return kept if kept.step == self.step_number else None
+
     def steered(self) -> bool:
         """Whether a steering input waits for this turn to make room (DESIGN §8.8)."""
         if self.parts.recording is not None:
@@ -198,9 +209,9 @@ class RunningTurn:
         """Whether this stream, not one of an earlier turn, has made a call known."""
         return any(opened_call(json.loads(body)) == tool_call_id for body in self.log.bodies)
 
-    async def emit(self, chunk: Chunk) -> None:
+    async def emit(self, chunk: Chunk, kept: ResponseKept | None = None) -> None:
         """Send one chunk: hooks see it, it joins the message and the log; the commit tells the
-        clients.
+        clients. `kept` says how far the provider's answer has come with it.
         """
         if self.lost:
             return
@@ -213,6 +224,8 @@ class RunningTurn:
         if self.parts.hooks.registry.hooks("on_chunk"):
             await self.show(chunk)
         self.record_chunk(chunk)
+        if kept is not None:
+            self.log.kept = kept
         if self.parts.commits.note(self.log):
             await self.parts.commits.flush()
             await asyncio.sleep(0)  # a burst must not starve the other agents

@@ -25,6 +25,7 @@ from thinkwell.models.base import Finish, ModelRequest
 from thinkwell.models.prices import MOST_KEPT
 from thinkwell.tools.stopping import should_stop
 from thinkwell.turn.end.ending import UNANSWERED, Completed, Ending, StageError
+from thinkwell.turn.run.kept_answer import keeps
 from thinkwell.turn.run.model_call import close_open_text
 from thinkwell.turn.run.output import OutputPending, read_output
 from thinkwell.turn.run.pending_call import PendingCall
@@ -227,7 +228,7 @@ async def _finish_interrupted_step(
 ) -> Next:
     if not turn.past.step_open:
         return await _after_last_step(turn)
-    if turn.paused is not None:
+    if turn.paused is not None or (turn.kept is not None and keeps(prompt.model, turn.kept)):
         return Continue()
     await close_open_parts(turn)
     parts = open_tool_calls(turn)

@@ -28,6 +28,7 @@ from thinkwell.turn.end.ending import (
     Aborted,
     Ending,
     Failed,
+    Parked,
     Skipped,
     StageError,
     StalledError,
@@ -37,6 +38,7 @@ from thinkwell.turn.end.settle import settle
 from thinkwell.turn.run.assemble import assemble
 from thinkwell.turn.run.begin import begin, begin_again
 from thinkwell.turn.run.interrupt import attend
+from thinkwell.turn.run.kept_answer import give_up_answer
 from thinkwell.turn.run.places import UNMARKED, at
 from thinkwell.turn.run.running import RunningTurn, current_turn
 from thinkwell.turn.run.spans import UNTRACED, turn_span
@@ -57,6 +59,8 @@ async def run_turn(turn: RunningTurn) -> TurnOutcome:
     said = log_fields.set(fields)
     try:
         ending = await attend(turn, run_attempt(turn))
+        if turn.kept is not None and not isinstance(ending, Parked):
+            give_up_answer(turn)
         return await settle(turn, ending)
     finally:
         turn.active = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, TypeAlias, cast
 
 from thinkwell.core.signal import AbortSignal
@@ -24,6 +24,18 @@ class RecordedModel:
     def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
         """Play the next recorded call."""
         return self._play(self, request, signal)
+
+    def resume(
+        self,
+        token: Mapping[str, Any],  # noqa: ARG002 - there is one answer to take up
+        request: ModelRequest,
+        signal: AbortSignal,
+    ) -> AsyncIterator[ModelEvent]:
+        """Play the rest of an answer that the provider kept: the next recorded call."""
+        return self._play(self, request, signal)
+
+    async def cancel(self, token: Mapping[str, Any]) -> None:
+        """Nobody is to be told in a replay."""
 
 
 class ReplayPool(ModelPool):

@@ -21,7 +21,7 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks.contexts import ToolOutcome
 from thinkwell.journal.events import encode_event
 from thinkwell.messages.chunks import Chunk, tool_output
-from thinkwell.models.base import Failure, Model, ModelEvent, ModelRequest, ToolCall
+from thinkwell.models.base import Bookmark, Failure, Model, ModelEvent, ModelRequest, ToolCall
 from thinkwell.models.resolve import ModelLike
 from thinkwell.tools.output import Output
 from thinkwell.turn.ask.run_options import Options
@@ -102,8 +102,11 @@ class TurnRecording:
             await self._cut(turn, signal)
             return
         self.now = call.at
-        self._compare(call, model, request)
+        if not call.resumed:
+            self._compare(call, model, request)
         self.played += 1
+        if self._is_taken_up():
+            yield Bookmark({"call": self.played})
         later = self.script.chunks[call.start + len(call.chunks) :]
         for event in model_events(call, later):
             self._take_answers(turn)
@@ -125,6 +128,11 @@ class TurnRecording:
         call = self.script.calls[self.played]
         return call if call.attempt <= turn.record.attempt else None
 
+    def _is_taken_up(self) -> bool:
+        """Whether the provider kept the answer that plays now, and gave the rest later."""
+        calls = self.script.calls
+        return self.played < len(calls) and calls[self.played].resumed
+
     def _end(self, call: ScriptedCall) -> ModelEvent:
         if call.finish is not None:
             return call.finish
@@ -135,7 +143,7 @@ class TurnRecording:
         return Failure(ModelError(call.error, provider=provider, retryable=call.end == "retried"))
 
     def _compare(self, call: ScriptedCall, model: Model, request: ModelRequest) -> None:
-        recorded = self.requests[self.played]
+        recorded = self.requests[sum(not c.resumed for c in self.script.calls[: self.played])]
         if isinstance(recorded, LostRequest):
             self._differ(where="request", step=call.step, recorded=recorded.problem)
             return

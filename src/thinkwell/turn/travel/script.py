@@ -21,6 +21,7 @@ from thinkwell.journal.events import (
     ModelEnded,
     ModelFailed,
     ModelPaused,
+    ModelResumed,
     OutsideAnswered,
     Said,
     read_events,
@@ -73,6 +74,8 @@ class ScriptedCall(msgspec.Struct, kw_only=True):
     """What the hidden answer tool was given."""
     error: str = ""
     ended_at: float = 0.0
+    resumed: bool = False
+    """It was not asked: the provider gave the rest of the answer before it."""
 
 
 class TurnScript(msgspec.Struct, kw_only=True):
@@ -137,7 +140,7 @@ def _read(script: TurnScript, reading: _Reading, event: JournalEvent) -> None:
             _take_chunk(script, reading, chunk, hidden=hidden)
         case AttemptBegun():
             _begin_attempt(script, reading)
-        case ModelAsked():
+        case ModelAsked() | ModelResumed():
             _begin_call(script, reading, event)
         case ModelEnded() | ModelFailed():
             _end_call(reading, event)
@@ -172,7 +175,7 @@ def _begin_attempt(script: TurnScript, reading: _Reading) -> None:
     reading.attempt += 1
 
 
-def _begin_call(script: TurnScript, reading: _Reading, event: ModelAsked) -> None:
+def _begin_call(script: TurnScript, reading: _Reading, event: ModelAsked | ModelResumed) -> None:
     if reading.failed is not None:
         reading.failed.end = "retried"
         reading.failed = None
@@ -183,6 +186,7 @@ def _begin_call(script: TurnScript, reading: _Reading, event: ModelAsked) -> Non
         model=event.model,
         at=event.at,
         start=len(script.chunks),
+        resumed=isinstance(event, ModelResumed),
     )
     script.calls.append(reading.open)
 
@@ -227,7 +231,7 @@ def model_events(call: ScriptedCall, later: Sequence[Chunk] = ()) -> list[ModelE
     `later` are the chunks behind it: where a hook looks at errors first, a call that cannot run is
     told there.
     """
-    back = _ReadBack(call.chunks)
+    back = _ReadBack(call.chunks, resumed=call.resumed)
     said: list[ModelEvent] = []
     for chunk in call.chunks:
         if chunk["type"] == "reset-step":  # a hook says the rest of it
@@ -243,8 +247,10 @@ def model_events(call: ScriptedCall, later: Sequence[Chunk] = ()) -> list[ModelE
 class _ReadBack:
     """Makes the events of one model call of its chunks."""
 
-    def __init__(self, chunks: Sequence[Chunk]) -> None:
+    def __init__(self, chunks: Sequence[Chunk], *, resumed: bool = False) -> None:
         self._chunks = chunks
+        self._resumed = resumed
+        """What is open belongs to the call before: it goes on, and does not begin anew."""
         self.inputs: dict[str, list[str]] = {}
         """What was written of calls that are not complete."""
         self._names: dict[str, str] = {}
@@ -274,6 +280,8 @@ class _ReadBack:
         """A whole call, as the model wrote it."""
         call_id = str(chunk["toolCallId"])
         written = "".join(self.inputs.pop(call_id, []))
+        if self._resumed and call_id not in self._names:
+            written = ""  # the beginning is in the call before
         given = chunk.get("input")
         return ToolCall(
             call_id,
@@ -295,10 +303,11 @@ class _ReadBack:
         if key not in self._started:
             # A part that was cut and goes on: the model began it anew. If it has no words here, it
             # was not the model that ended it.
-            if not self._has_words(kind, part_id):
-                return
+            if not self._resumed:
+                if not self._has_words(kind, part_id):
+                    return
+                yield start(part_id)
             self._started.add(key)
-            yield start(part_id)
         yield delta(part_id, str(chunk["delta"])) if moment == "delta" else end(part_id, metadata)
 
     def _has_words(self, kind: str, part_id: str) -> bool:

@@ -22,6 +22,7 @@ from thinkwell.journal.events import (
     ModelEnded,
     ModelFailed,
     ModelPaused,
+    ModelResumed,
     OutsideAnswered,
     Said,
     WaitBegun,
@@ -87,6 +88,17 @@ class ModelUse(msgspec.Struct, kw_only=True, rename="camel"):
     usage: Usage = msgspec.field(default_factory=Usage)
     error: str | None = None
     cost: float | None = None
+    resumed: list[Resumption] = msgspec.field(default_factory=list["Resumption"])
+    """When its answer was taken up again at the provider instead of asking once more."""
+
+
+class Resumption(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An answer that the provider kept was taken up again."""
+
+    attempt: int
+    at: float
+    changed: list[str] = []
+    """What the code would have asked otherwise by then: `prompt`, `tools`, `model`."""
 
 
 class StoryStep(msgspec.Struct, kw_only=True, rename="camel"):
@@ -152,7 +164,7 @@ class _Teller:
                 self._asked(event)
             case WaitBegun() | WaitOver():
                 self._waited(event)
-            case ModelEnded() | ModelFailed() | ModelPaused():
+            case ModelResumed() | ModelEnded() | ModelFailed() | ModelPaused():
                 self._answered(event)
             case HookDecided():
                 self._decided(event)
@@ -199,7 +211,17 @@ class _Teller:
                 use.waits_for = None
                 use.waited += event.waited_ms / 1000
 
-    def _answered(self, event: ModelEnded | ModelFailed | ModelPaused) -> None:
+    def _resumed(self, event: ModelResumed) -> None:
+        for use in self._step(event.step).models[-1:]:
+            use.error = None  # it was only cut
+            attempt = len(self.story.attempts)
+            again = Resumption(attempt=attempt, at=event.at, changed=list(event.changed))
+            use.resumed.append(again)
+
+    def _answered(self, event: ModelResumed | ModelEnded | ModelFailed | ModelPaused) -> None:
+        if isinstance(event, ModelResumed):
+            self._resumed(event)
+            return
         models = self._step().models
         if not models:  # a hook answered in the model's place
             return
