@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from thinkwell.hooks.registry import hook
     from thinkwell.hooks.rpc import RpcStream, rpc
     from thinkwell.host.inline import InlineAgent, create_agent
+    from thinkwell.journal.spending import Budget
     from thinkwell.journal.submission import Submission
     from thinkwell.messages.message import UIMessage
     from thinkwell.models.base import Model, NamedTool
@@ -48,6 +49,7 @@ _HOMES = {
     "Allow": "hooks.answers",
     "App": "server.app",
     "Block": "hooks.answers",
+    "Budget": "journal.spending",
     "ChatRecovery": "hooks.recovery",
     "Connection": "agent.connection",
     "Fail": "hooks.answers",
@@ -95,6 +97,7 @@ __all__ = [
     "Allow",
     "App",
     "Block",
+    "Budget",
     "ChatRecovery",
     "Connection",
     "Fail",

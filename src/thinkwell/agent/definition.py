@@ -22,6 +22,8 @@ from thinkwell.hooks.registry import ALIASES, hook_mark
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.hooks.seats import features_of, left_out
 from thinkwell.hooks.time_limits import limits_of
+from thinkwell.journal.spending import read_budgets
+from thinkwell.messages.message import BUDGET_TOOL
 from thinkwell.tools.tool import expiring_tools, is_tool, read_tools
 from thinkwell.turn.ask.policy import STRATEGIES, read_policy
 from thinkwell.wire.naming import kebab_case
@@ -188,6 +190,7 @@ def _check_values(cls: type) -> None:
             problem = values.problem_with(value, kind)
             if problem is not None:
                 raise AgentDefinitionError(f"{cls.__name__}.{setting} {problem}")
+    _check_budget(cls)
     policy = vars(cls).get("message_concurrency", "queue")
     if not hasattr(policy, "__get__"):
         try:
@@ -195,6 +198,23 @@ def _check_values(cls: type) -> None:
         except ConfigurationError as error:
             near = did_you_mean(policy, STRATEGIES) if isinstance(policy, str) else ""
             raise AgentDefinitionError(f"{cls.__name__}.{error}{near}") from None
+
+
+def _check_budget(cls: type) -> None:
+    """What is no budget, and a tool by the name with which budgets ask."""
+    given = vars(cls).get("budget", ())
+    if not given or hasattr(given, "__get__"):
+        return
+    try:
+        budgets = read_budgets(given, f"{cls.__name__}.budget")
+    except ConfigurationError as error:
+        raise AgentDefinitionError(str(error)) from None
+    asks = any(budget.on_breach == "ask" for budget in budgets)
+    if asks and is_tool(vars(cls).get(BUDGET_TOOL)):
+        raise AgentDefinitionError(
+            f"{cls.__name__}.{BUDGET_TOOL} has the name with which a budget asks for more. Name "
+            "the tool differently."
+        )
 
 
 def _no_method(cls: type, setting: str) -> str:

@@ -43,6 +43,7 @@ from thinkwell.turn.ask.admission import (
 from thinkwell.turn.ask.answers import approval_answer, result_answer
 from thinkwell.turn.ask.approval_desk import TurnApprovals
 from thinkwell.turn.ask.authority import demand
+from thinkwell.turn.ask.budget_desk import TurnBudgets
 from thinkwell.turn.ask.chat_request import (
     Asker,
     accept_chat,
@@ -100,6 +101,11 @@ class AgentKit:
     def approvals(self) -> TurnApprovals:
         """Calls that wait for somebody."""
         return TurnApprovals(self._chat)
+
+    @property
+    def budgets(self) -> TurnBudgets:
+        """How budgets stand."""
+        return TurnBudgets(self._chat)
 
     def agents(self, cls: type | str, name: str = "default") -> Any:
         """A stub of another agent."""

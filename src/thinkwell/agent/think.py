@@ -22,6 +22,7 @@ from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import MaybeAsync
 from thinkwell.features.approvals import Approvals
 from thinkwell.features.branches import Branches
+from thinkwell.features.budgets import Budgets
 from thinkwell.features.costs import Costs
 from thinkwell.features.fibers.fibers import Fibers
 from thinkwell.features.http_chat.chat import HttpChat
@@ -30,6 +31,7 @@ from thinkwell.features.scopes import Scopes
 from thinkwell.features.telemetry import Telemetry
 from thinkwell.features.turn_details import TurnFacts
 from thinkwell.hooks.feature import Feature, Without
+from thinkwell.journal.spending import Budget
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import end_chunks
 from thinkwell.messages.message import UIMessage
@@ -90,6 +92,8 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
     """How long a tool's result may be; a longer one is shortened with a note."""
     max_turn_chain: int = 25
     """How many turns may start one another in their end hooks."""
+    budget: Budget | Sequence[Budget] = ()
+    """How much its turns may cost: a `Budget`, or a list of them."""
     time_limits: ClassVar[Mapping[str, Any]] = {}
     """Seconds by name: connect, first_chunk, chunk, step, tool, tools, hook, total, grace. What is
     not named keeps its default, None switches one off."""
@@ -111,6 +115,8 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
     """How answers were made: steps, tokens, times."""
     costs: Costs
     """What this agent's turns have cost."""
+    budgets: Budgets
+    """How its budgets stand, and more for one of them."""
 
     # Annotated once more: type checkers compare what a subclass gives with its nearest base only.
     features: ClassVar[Sequence[Feature | Without]] = (
@@ -122,6 +128,7 @@ class Think(Parity, Lifecycle, Registration, Agent[StateT]):
             Fibers(),
             TurnFacts(),
             Costs(),
+            Budgets(),
             Telemetry(),
             Scopes(),
         ),

@@ -51,6 +51,7 @@ from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.joined_writes import write_soon
 from thinkwell.journal.left_rows import LeftRows
+from thinkwell.journal.spending import Budget
 from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turn_log import Owner
@@ -130,6 +131,8 @@ class Shared:
         agent that is just starting."""
         self.new_due_job: NewDue = _nobody
         """Told of every job that waits; the host sets its runner."""
+        self.budgets: Sequence[Budget] = ()
+        """Those of all agents together."""
         self.features: Sequence[Feature] = ()
         """Templates of the features that every agent has."""
         self.agents: Callable[[type | str, str], Any] = _no_agents
@@ -561,6 +564,7 @@ async def _wire_chat(
             load_model=shared.models.load,
             gate=shared.gate,
             prices=shared.models.prices,
+            app_budgets=shared.budgets,
             recording=shared.recording,
         )
     )

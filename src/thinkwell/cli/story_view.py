@@ -184,6 +184,10 @@ def _summary(step: StoryStep) -> Iterator[tuple[str, str]]:
             said.append(f"{tokens.input_tokens or 0:,} in, {tokens.output_tokens or 0:,} out")
         if use.cost is not None:
             said.append(f"${use.cost:.4f}")
+        if use.reserved is not None:
+            said.append(f"${use.reserved:.4f} reserved")
+        elif use.reserved_tokens is not None:
+            said.append(f"{use.reserved_tokens:,} tokens reserved")
         open_end = "waiting" if use.waits_for else "cut off"
         said.append(use.finish_reason or ("failed" if use.error else open_end))
         yield f"· {' · '.join(said)} ", "dim"

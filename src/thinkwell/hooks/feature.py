@@ -187,6 +187,11 @@ class Kit(Protocol):
         """Calls that wait for somebody. Raises `TurnError` for an agent without chat."""
         ...
 
+    @property
+    def budgets(self) -> Any:
+        """How the budgets stand, and more for one of them (`turn/ask/budget_desk.py`)."""
+        ...
+
     def agents(self, cls: type | str, name: str = "default") -> Any:
         """A stub of another agent of the app, by class or by its name in URLs."""
         ...

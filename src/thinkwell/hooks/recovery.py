@@ -14,7 +14,7 @@ from thinkwell.core.named_fields import NamedFields, unknown_field
 from thinkwell.core.user_code import WrongAnswerError
 from thinkwell.hooks import values
 from thinkwell.hooks.contexts import ChatRecoveryContext, RecoveryExhaustedContext
-from thinkwell.journal.budget import Budget
+from thinkwell.journal.budget import RecoveryBudget
 
 KeepRecovering: TypeAlias = Callable[[ChatRecoveryContext], "bool | Awaitable[bool]"]
 """Says whether a turn is taken up once more. Contract: one that raises has no answer."""
@@ -34,7 +34,7 @@ _KINDS: Final[Mapping[str, values.ValueKind]] = {
 }
 
 
-class ChatRecovery(Budget, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ChatRecovery(RecoveryBudget, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How an agent's interrupted turns are taken up again, and when they are given up."""
 
     should_keep_recovering: KeepRecovering | None = None

@@ -44,6 +44,7 @@ _BY_PERSON = (
     *("erase_decisions_by", "erase_jobs_of", "unname_approver"),
     *("erase_blocks_of", "erase_prompts_of"),
     *("erase_approvals_by", "erase_rules_for", "erase_rules_by", "unname_rule_maker"),
+    "erase_spending_of",
 )
 _BY_MESSAGE = ("erase_decisions_about", "erase_approvers_of", "erase_approvals_of")
 _SHARED = ("erase_prompts_of_class", "erase_shared_blocks_of")

@@ -61,6 +61,7 @@ from thinkwell.journal.boots import (
     mark_steady,
     mark_stopped,
 )
+from thinkwell.journal.spending import Budget
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import has_work
 from thinkwell.models.gate import ModelGate
@@ -123,6 +124,7 @@ class Host(Forks):
         features: Sequence[Feature] = (),
         version: str | None = None,
         prices: Mapping[str, Price] | None = None,
+        budgets: Sequence[Budget] = (),
         instance: Instance | None = None,
         sleep: Sleep = asyncio.sleep,  # before it tries something again
         alarm: Sleep = asyncio.sleep,  # until the next job is due
@@ -138,7 +140,7 @@ class Host(Forks):
         shared = Shared(store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep)
         self._shared, shared.crowd = shared, Crowd(limits)
         shared.gate = ModelGate.of(model_limits, shared.clock)
-        shared.models.prices = PriceBook(prices)
+        shared.models.prices, shared.budgets = PriceBook(prices), tuple(budgets)
         limits = limits or Limits()
         self._jobs = JobRunner(shared, wake=self._with_due_jobs, limits=limits, alarm=alarm)
         self._shared.new_due_job = self._jobs.new_due

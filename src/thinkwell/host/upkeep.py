@@ -36,6 +36,7 @@ from thinkwell.journal.aging import (
 )
 from thinkwell.journal.blobs import drop_unused_blobs
 from thinkwell.journal.jobs import drop_ended_jobs, find_job
+from thinkwell.journal.spending import drop_old_spending
 from thinkwell.journal.trimming import drop_old_streams, trim_journal
 from thinkwell.session.versions import drop_old_versions
 
@@ -160,6 +161,7 @@ class Upkeep:
             partial(self._drop, drop_old_decisions, "decisions", JOB_PIECE),
             partial(self._drop, drop_old_approvals, "decisions", JOB_PIECE),
             partial(self._drop, drop_old_rules, "decisions", JOB_PIECE),
+            partial(self._drop, drop_old_spending, "turns", JOB_PIECE),
             self._age_turns,
         ):
             more = await self._try(piece) or more

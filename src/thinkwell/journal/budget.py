@@ -64,7 +64,7 @@ _MILESTONES = frozenset(
 Deltas would make a wordy model look busier than one that pays for a hundred tool calls."""
 
 
-class Budget(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedFields):
+class RecoveryBudget(msgspec.Struct, frozen=True, kw_only=True, metaclass=NamedFields):
     """How much recovery a turn gets. Planned stops cost nothing of it."""
 
     max_attempts: int = 10
@@ -166,7 +166,7 @@ Decision: TypeAlias = GoOn | GivenUp
 def decide(
     incident: Incident,
     found: Interruption,
-    budget: Budget,
+    budget: RecoveryBudget,
     now: float,
     *,
     wanted: bool = True,
@@ -196,7 +196,7 @@ def decide(
 
 
 def _reason(
-    incident: Incident, used: int, budget: Budget, now: float, *, refused: bool
+    incident: Incident, used: int, budget: RecoveryBudget, now: float, *, refused: bool
 ) -> GiveUpReason | None:
     """The first reason to give up. A first interruption meets none that has to do with time, work
     or the app: each of them begins to count with it.

@@ -75,6 +75,17 @@ class ModelAsked(JournalBody, frozen=True, kw_only=True):
     """Why the request is not here: it held something that JSON cannot hold."""
 
 
+class StepReserved(JournalBody, frozen=True, kw_only=True):
+    """The most that the next model call can cost is set aside from the budgets of the turn."""
+
+    step: int
+    nano_usd: int = 0
+    tokens: int = 0
+    limit: int | None = None
+    """Output tokens that the call was limited to, because there was no room for more."""
+    at: float = 0.0
+
+
 class ModelEnded(JournalBody, frozen=True, kw_only=True):
     """A model call, or the hook in its place, has answered."""
 
@@ -222,6 +233,7 @@ class Unknown(msgspec.Struct, frozen=True):
 JournalEvent: TypeAlias = (
     AttemptBegun
     | ModelAsked
+    | StepReserved
     | ModelEnded
     | ModelPaused
     | ModelResumed
@@ -241,6 +253,7 @@ JournalEvent: TypeAlias = (
 _TYPES: dict[str, type[JournalBody]] = {
     "attempt": AttemptBegun,
     "request": ModelAsked,
+    "reserved": StepReserved,
     "model": ModelEnded,
     "pause": ModelPaused,
     "kept": ResponseKept,

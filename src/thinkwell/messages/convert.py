@@ -17,6 +17,7 @@ from thinkwell.messages.message import (
     Part,
     UIMessage,
     approval_of,
+    asks_for_budget,
     is_tool_part,
     normalize_input,
     text_of,
@@ -106,7 +107,7 @@ def _block_messages(block: list[Part], open_calls: bool) -> list[ModelMessage]: 
         if not is_tool_part(part):
             item = _text(part) or _reasoning(part) or _file(part)
             content.extend(() if item is None else (item,))
-        elif (result := _result(part)) is not None:
+        elif not asks_for_budget(part) and (result := _result(part)) is not None:
             content.append(_call(part))
             results.append(result)
         elif open_calls and part.get("providerExecuted") is True and part.get("state") != _CUT:

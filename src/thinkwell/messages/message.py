@@ -62,6 +62,17 @@ def is_settled(part: Part) -> bool:
     return part.get("state") in SETTLED_STATES or "output" in part or "result" in part
 
 
+BUDGET_TOOL = "raise_budget"
+"""The name of calls with which the server itself asks for more than a budget allows."""
+BUDGET_MARK = {"thinkwell": {"asks": "budget"}}
+"""Their metadata. A provider sets its own only, and what a client says of calls is not read."""
+
+
+def asks_for_budget(part: Part) -> bool:
+    """Whether a call is the server's own question about a budget: models are told nothing of it."""
+    return part.get("callProviderMetadata") == BUDGET_MARK and tool_name(part) == BUDGET_TOOL
+
+
 def tool_parts(message: UIMessage) -> Iterable[Part]:
     """The tool parts of a message, in order."""
     return (part for part in message["parts"] if is_tool_part(part))

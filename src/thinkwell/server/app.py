@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from thinkwell.host.control import Control
     from thinkwell.host.host import Host
     from thinkwell.host.operators import Operators
+    from thinkwell.journal.spending import Budget
     from thinkwell.models.prices import Price
     from thinkwell.server.access import Auth, BeforeHook
     from thinkwell.server.edge import Edge
@@ -90,6 +91,7 @@ class App:
             the version of the installed package the first agent is from.
         prices: What models cost that the catalog does not know, or not as you pay for them: a
             `Price` by name, e.g. `{"openai:ft:acme": Price(input=3, output=12)}`.
+        budget: How much all agents together may cost; see `Budget`.
     """
 
     _phase: Literal["new", "running", "stopped"] = "new"
@@ -127,6 +129,7 @@ class App:
         metrics: bool | MayRead = True,
         version: str | None = None,
         prices: Mapping[str, Price] | None = None,
+        budget: Budget | Sequence[Budget] = (),
     ) -> None:
         self.agents = options.agent_classes(agents)
         self.store = options.store_url(store)
@@ -145,7 +148,7 @@ class App:
         self.limits, self.version = limits, options.version(version)
         self.model_limits = options.model_limits(model_limits or {})
         self.retention, self.metrics = options.retention(retention), options.metrics(metrics)
-        self.prices = options.prices(prices)
+        self.prices, self.budget = options.prices(prices), options.budgets(budget)
         self._names, self._changing = options.names_of(self.agents), asyncio.Lock()
         self.events = EventBus(served=self.agent_names)
         """What happens inside, for whoever subscribes; also before the start."""
@@ -190,6 +193,7 @@ class App:
                 features=self.features,
                 version=self.version or options.installed_version(self.agents),
                 prices=self.prices,
+                budgets=self.budget,
             )
             await host.start()
             try:

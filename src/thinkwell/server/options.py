@@ -13,6 +13,7 @@ from thinkwell.models.limits import ModelLimits
 
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
+    from thinkwell.journal.spending import Budget
     from thinkwell.models.prices import Price
     from thinkwell.store.sqlite import Durability
 
@@ -122,6 +123,15 @@ def prices(value: Mapping[str, Price] | None) -> Mapping[str, Price]:
             '`App(prices={"openai:ft:acme": Price(input=3, output=12)})`.'
         )
     return dict(cast("Mapping[str, Price]", given))
+
+
+def budgets(value: Budget | Sequence[Budget]) -> tuple[Budget, ...]:
+    """The budgets of all agents together."""
+    if not value:
+        return ()
+    from thinkwell.journal.spending import read_budgets
+
+    return read_budgets(value, "App(budget=...)")
 
 
 def version(value: str | None) -> str | None:

@@ -28,6 +28,8 @@ REMOVALS = (
     "remove_message_versions",
     "remove_context_blocks",
     "remove_prompts",
+    "remove_spending",
+    "remove_reservations",
 )
 """Each removes at most `limit` rows. Texts that journals share are beside them."""
 

@@ -49,6 +49,8 @@ ERASURE: Final[Mapping[str, str]] = {
     "prompts": "All prompts that were kept of the agent go, and are made anew.",
     "conversations": "Goes with the agent.",
     "starts": "Goes with the agent.",
+    "spending": "What their own budget was used for goes.",
+    "reservations": "They go when the turn that made them ends.",
     "schema_version": "Holds nothing about anybody.",
     "boots": "Holds nothing about anybody.",
     "removed_epochs": "Holds nothing about anybody.",

@@ -23,6 +23,7 @@ from thinkwell.hooks.time_limits import TimeLimits
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.left_rows import LeftRows
+from thinkwell.journal.spending import ALL_AGENTS, Budget, HeldBudget, read_budgets
 from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.models.base import Model
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 class AgentFace(Protocol):
     """The settings and overrides of an agent that a turn uses."""
 
+    budget: Any
     max_steps: int
     on_max_steps: Literal["stop", "error", "answer"]
     max_retries: int
@@ -243,7 +245,26 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """The same for the model of a turn, which may have to be imported first."""
     prices: PriceBook
     """What models cost."""
+    app_budgets: Sequence[Budget] = ()
+    """Budgets of all agents together."""
     gate: ModelGate | None = None
     """Where model calls wait for their limits; None if there are none."""
     recording: Recording | None = None
     """What stands in for the world, if this is a replay."""
+
+
+def held_budgets(parts: Parts) -> Sequence[HeldBudget]:
+    """The budgets that the agent's turns are under: its own, then the app's.
+
+    Whoever asks looks first whether there are any, so that turns without one do not even ask. A
+    replay calls no model, so it is under none.
+    """
+    if parts.recording is not None:
+        return ()
+    own = parts.agent.budget
+    given = read_budgets(own, f"{type(parts.agent_ref).__name__}.budget") if own else ()
+    agent_class = parts.owner.agent_id.partition("/")[0]
+    return (
+        *(HeldBudget(each, agent_class) for each in given),
+        *(HeldBudget(each, ALL_AGENTS) for each in parts.app_budgets),
+    )

@@ -16,12 +16,12 @@ from thinkwell.journal.budget import (
     DEATHS,
     MODEL,
     WAITING,
-    Budget,
     Decision,
     GivenUp,
     GoOn,
     Incident,
     Interruption,
+    RecoveryBudget,
     decide,
     describe,
     hook_place,
@@ -40,7 +40,7 @@ class Life:
     """A turn over several lives of its process."""
 
     def __init__(self, max_attempts: int = MANY, **budget: float) -> None:
-        self.budget = Budget(max_attempts=max_attempts, **budget)
+        self.budget = RecoveryBudget(max_attempts=max_attempts, **budget)
         self.incident = Incident().begun(1, 0, first=True)
         self.boot = 1
         self.progress = 0
@@ -379,7 +379,7 @@ class TestPlannedStops:
 
 
 def test_case_40_a_turn_may_be_tried_anew_and_continued_later_on_one_count():
-    incident, budget = Incident().begun(1, 0, first=True), Budget()
+    incident, budget = Incident().begun(1, 0, first=True), RecoveryBudget()
     nothing = Interruption(cause="death", said=False)
     first = decide(incident, nothing, budget, 5.0)
     assert isinstance(first, GoOn)
@@ -476,7 +476,7 @@ def test_an_attempt_of_the_same_life_is_not_another_life():
 
 def test_a_death_after_progress_is_remembered_where_it_may_come_again():
     incident, found = Incident(places=(TOOL,)), Interruption(cause="death", progress=1)
-    decision = decide(incident, found, Budget(), 5.0)
+    decision = decide(incident, found, RecoveryBudget(), 5.0)
     assert isinstance(decision, GoOn)
     after = decision.incident
     assert (after.since, after.barren, dict(after.deaths)) == (5.0, 1, {TOOL: 1})
@@ -484,12 +484,12 @@ def test_a_death_after_progress_is_remembered_where_it_may_come_again():
 
 def test_a_model_call_that_brought_text_is_not_held_against_the_turn():
     incident = Incident(places=(MODEL,), since=1.0)
-    decision = decide(incident, Interruption(cause="death", progress=1), Budget(), 5.0)
+    decision = decide(incident, Interruption(cause="death", progress=1), RecoveryBudget(), 5.0)
     assert isinstance(decision, GoOn)
     assert dict(decision.incident.deaths) == {MODEL: 0}
 
 
 def test_what_is_given_up_says_so_on_its_incident():
-    decision = decide(Incident(), Interruption(cause="stall"), Budget(max_attempts=0), 5.0)
+    decision = decide(Incident(), Interruption(cause="stall"), RecoveryBudget(max_attempts=0), 5.0)
     assert isinstance(decision, GivenUp)
     assert (decision.incident.exhausted, decision.places) == ("max_attempts_exceeded", (MODEL,))

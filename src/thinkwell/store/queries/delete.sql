@@ -28,6 +28,8 @@ UNION ALL SELECT 1 FROM message_versions WHERE agent = :agent
 UNION ALL SELECT 1 FROM context_blocks WHERE agent = :agent
 UNION ALL SELECT 1 FROM prompts WHERE agent = :agent
 UNION ALL SELECT 1 FROM blob_uses WHERE agent = :agent
+UNION ALL SELECT 1 FROM spending WHERE agent = :agent
+UNION ALL SELECT 1 FROM reservations WHERE agent = :agent
 LIMIT 1;
 
 -- name: deleted_agents

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from thinkwell.core.errors import StoreError
 from thinkwell.core.events import AgentDamaged
+from thinkwell.journal.spending import close_reservation
 from thinkwell.journal.tail import Ended
 from thinkwell.journal.turns import (
     UNREADABLE,
@@ -52,6 +53,8 @@ async def end_turn(
     key = (record.agent_id, record.request_id)
     if not await settle_turn(tx, key, end, now=now, waiting=waiting):
         return None
+    if parts.agent.budget or parts.app_budgets:
+        await close_reservation(tx, key, now=now)  # of a step that never came to its end
     return ended(record, end, now)
 
 
@@ -107,6 +110,8 @@ async def end_older(tx: Transaction, parts: Parts, generation: int) -> None:
     agent_id, now = parts.owner.agent_id, parts.clock.now()
     for request_id in await unsettled_ids(tx, agent_id, before=generation):
         await settle_turn(tx, (agent_id, request_id), CLEARED, now=now)
+        if parts.agent.budget or parts.app_budgets:
+            await close_reservation(tx, (agent_id, request_id), now=now)
 
 
 async def end_unrun(parts: Parts, handle: TurnHandle, end: TurnEnd) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.errors import (
+    BudgetExceededError,
     OwnershipLostError,
     SessionError,
     StoreError,
@@ -139,6 +140,8 @@ async def _decide_error(turn: RunningTurn, ending: Ending) -> tuple[Exception | 
     )
     log_failed(turn, ending)
     error = decided if isinstance(decided, Exception) else TurnError(decided)
+    if isinstance(error, BudgetExceededError) and not parts.agent.expose_errors:
+        return error, error.client_text
     replaced = decided is not ending.error
     if replaced or parts.agent.expose_errors or ending.stage == "recovery":
         return error, json.error_text(error)

@@ -20,6 +20,7 @@ from thinkwell.models.error_classes import default_error_classifier
 from thinkwell.models.prices import CATALOGUED
 from thinkwell.turn.end.classify import classify
 from thinkwell.turn.end.ending import StageError, StalledError, ends_turn
+from thinkwell.turn.run.budgeting import note_usage, release_step, reserve_step, settle_step
 from thinkwell.turn.run.call_chunks import emit_call, provider_chunks
 from thinkwell.turn.run.growth import Pauses
 from thinkwell.turn.run.interrupt import interruptible
@@ -33,6 +34,8 @@ from thinkwell.turn.run.step_result import step_messages
 
 KEPT = frozenset(EVERYWHERE)
 """Parts of a step that hooks do not see and a changed response leaves alone."""
+NO_ROOM = "budget"
+"""The raw reason of a reply that is the server's own: it asks for more than a budget allows."""
 RETRY_DELAY = 1.0
 """Seconds that the first retry waits at most; doubled each time."""
 LONGEST_DELAY = 60.0
@@ -59,8 +62,12 @@ async def get_reply(turn: RunningTurn, step: Step) -> StepReply:
         reply = await _say(turn, step, step.response)
     else:
         reply = await _ask_retrying(turn, step)
+        if reply.finish.raw_reason == NO_ROOM:
+            return reply  # no model has said anything
     if reply.finish.paused is not None or turn.past.pauses.count:
         if _goes_on(turn, reply):
+            if turn.reserved is not None:
+                await settle_step(turn)  # the next call reserves for itself
             return reply  # hooks see it once it is whole
         reply = _whole(turn, reply)
     return await _respond(turn, step, reply)
@@ -87,11 +94,23 @@ def _whole(turn: RunningTurn, reply: StepReply) -> StepReply:
 async def _ask_retrying(turn: RunningTurn, step: Step) -> StepReply:
     tries = 0
     while True:
+        called: Step = step
+        if turn.parts.agent.budget or turn.parts.app_budgets:
+            reserved = await reserve_step(turn, step)
+            if isinstance(reserved, PendingCall):
+                finish = Finish(reason="tool-calls", raw_reason=NO_ROOM)
+                return StepReply(finish=finish, calls=[await emit_call(turn, reserved)])
+            called = reserved
         before, kept = _said(turn), turn.kept
         try:
-            return await _priced(turn, step, await call_model(turn, step))
+            reply = await _priced(turn, step, await call_model(turn, called))
+            if turn.reserved is not None:
+                note_usage(turn, reply.finish.usage)
+            return reply
         except StageError as failure:
             note_failure(turn, step.number, failure.error)
+            if turn.reserved is not None and _said(turn) == before:
+                await release_step(turn, failure.error)
             if kept is not None and turn.kept is None:
                 raise lost(turn, failure.error) from failure
             if _said(turn) != before:

@@ -23,6 +23,7 @@ from thinkwell.hooks.read_only import read_only_copy
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.blobs import Blob
 from thinkwell.journal.events import ResponseKept
+from thinkwell.journal.spending import Reservation
 from thinkwell.journal.turn_log import TurnLog
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk, opened_call
@@ -60,6 +61,8 @@ class RunningTurn:
     """Its attempt is left behind: whatever still comes of it is too late for the reply."""
     spent: Mapping[str, Usage] = MappingProxyType({})
     """What its finished steps have used, by model."""
+    reserved: Reservation | None = None
+    """What the step that runs has set aside from the budgets, if there are any."""
     active = True
     """False once the slot is free: from then on, code started here may wait for other turns."""
 

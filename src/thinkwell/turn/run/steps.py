@@ -25,6 +25,7 @@ from thinkwell.models.base import Finish, ModelRequest
 from thinkwell.models.prices import MOST_KEPT
 from thinkwell.tools.stopping import should_stop
 from thinkwell.turn.end.ending import UNANSWERED, Completed, Ending, StageError
+from thinkwell.turn.run.budgeting import settle_step
 from thinkwell.turn.run.kept_answer import keeps
 from thinkwell.turn.run.model_call import close_open_text
 from thinkwell.turn.run.output import OutputPending, read_output
@@ -106,6 +107,8 @@ async def finish_step(turn: RunningTurn, step: Step, reply: StepReply) -> Next:
     ended = finish_to_json(step.number, finish, turn.parts.clock.now(), reply.final_answer)
     turn.log.append_event("model", ended)
     turn.parts.commits.note(turn.log)
+    if turn.reserved is not None:
+        await settle_step(turn)  # with the event above, in one transaction
     await run_tool_calls(turn, step, reply.calls, finish.reason)
     await turn.emit({"type": "finish-step"})
     block = turn.reply.last_step()

@@ -31,6 +31,7 @@ from thinkwell.hooks.dispatch import HookFailedError
 from thinkwell.journal.approvals import hash_of_input
 from thinkwell.journal.joined_writes import CallWrites
 from thinkwell.journal.ledger import LedgerRow
+from thinkwell.messages.message import BUDGET_TOOL
 from thinkwell.tools.changed_schema import what_changed
 from thinkwell.tools.execute import approval_required, check_input
 from thinkwell.tools.scope import Scope
@@ -42,6 +43,7 @@ from thinkwell.turn.run.approval import (
     check_receipt,
     make_question,
 )
+from thinkwell.turn.run.budgeting import budget_tool
 from thinkwell.turn.run.journal_events import note_decision
 from thinkwell.turn.run.pending_call import PendingCall, disabled_tool, is_disabled, is_dynamic
 from thinkwell.turn.run.running import RunningTurn
@@ -114,6 +116,8 @@ Prepared: TypeAlias = Ready | Settled | Waiting | Changed
 async def prepare(turn: RunningTurn, step: Step, call: PendingCall) -> Prepared:
     """Decide about one call."""
     tool, _ = find_tool(turn, step, call.tool_name)
+    if tool is None and call.tool_name == BUDGET_TOOL:
+        tool = budget_tool(turn, call)
     if call.ledger is not None and call.ledger.settled:
         return from_ledger(tool, call.ledger)
     if call.shown is not None or call.receipt is not None:

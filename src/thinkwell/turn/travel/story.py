@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from thinkwell.core import json
+from thinkwell.core.money import NANO
 from thinkwell.journal.events import (
     AttemptBegun,
     CallClaimed,
@@ -25,6 +26,7 @@ from thinkwell.journal.events import (
     ModelResumed,
     OutsideAnswered,
     Said,
+    StepReserved,
     WaitBegun,
     WaitOver,
     read_events,
@@ -88,6 +90,10 @@ class ModelUse(msgspec.Struct, kw_only=True, rename="camel"):
     usage: Usage = msgspec.field(default_factory=Usage)
     error: str | None = None
     cost: float | None = None
+    reserved: float | None = None
+    """Dollars that were set aside for it, if a budget is in dollars."""
+    reserved_tokens: int | None = None
+    """Tokens that were set aside for it, if there is a budget."""
     resumed: list[Resumption] = msgspec.field(default_factory=list["Resumption"])
     """When its answer was taken up again at the provider instead of asking once more."""
 
@@ -152,6 +158,8 @@ class _Teller:
         self.story = TurnStory(turn=turn)
         self._requests = list(requests)
         self._tools: dict[str, ToolUse] = {}
+        self._reserved: StepReserved | None = None
+        """What the model call that comes next has set aside."""
         self._ahead: list[HookDecision] = []
         """What was decided about the step that comes next."""
 
@@ -162,7 +170,7 @@ class _Teller:
                 self.story.attempts.append(event.at)
             case ModelAsked():
                 self._asked(event)
-            case WaitBegun() | WaitOver():
+            case StepReserved() | WaitBegun() | WaitOver():
                 self._waited(event)
             case ModelResumed() | ModelEnded() | ModelFailed() | ModelPaused():
                 self._answered(event)
@@ -201,9 +209,15 @@ class _Teller:
             use.request = found.request
         else:
             use.problem = found.problem
+        if self._reserved is not None:
+            use.reserved = self._reserved.nano_usd / NANO if self._reserved.nano_usd else None
+            use.reserved_tokens, self._reserved = self._reserved.tokens, None
         self._step(event.step).models.append(use)
 
-    def _waited(self, event: WaitBegun | WaitOver) -> None:
+    def _waited(self, event: StepReserved | WaitBegun | WaitOver) -> None:
+        if isinstance(event, StepReserved):
+            self._reserved = event
+            return
         for use in self._step().models[-1:]:
             if isinstance(event, WaitBegun):
                 use.waits_for = f"{event.limit} ({event.reason})"

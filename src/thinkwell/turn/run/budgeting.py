@@ -1,0 +1,336 @@
+"""A step under a budget: reserved before the model is called, settled when it has answered.
+
+Nothing here runs in a turn without a budget. The reservation is part of the transaction that stores
+the beginning of the step, the settlement of the one that stores the end of its model call. What a
+crash, a stop or a lost connection leaves reserved is counted as spent, by the next step or the end
+of the turn: the provider may have billed it.
+
+A budget that asks does so as a call of a tool that the server itself runs (`raise_budget`): the
+turn ends as for every approval, and the call adds what the author offers once somebody allows it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, cast
+
+import msgspec
+
+from thinkwell.core import json
+from thinkwell.core.errors import BudgetError, BudgetExceededError, ModelError
+from thinkwell.core.ids import new_id
+from thinkwell.core.money import show_usd
+from thinkwell.journal.asked import if_not_stored
+from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.events import StepReserved, encode_event, kind_of
+from thinkwell.journal.joined_writes import write_soon
+from thinkwell.journal.spending import (
+    Amount,
+    Breach,
+    HeldBudget,
+    Limit,
+    Need,
+    Reservation,
+    add_allowance,
+    close_reservation,
+    limit_of,
+    reserve,
+)
+from thinkwell.messages.message import BUDGET_MARK, BUDGET_TOOL, asks_for_budget, tool_parts
+from thinkwell.messages.model_messages import FileContent, ModelMessage
+from thinkwell.messages.usage import Usage
+from thinkwell.models.base import Model, ModelRequest
+from thinkwell.models.prices import KnownPrice, chain_of
+from thinkwell.store.base import Transaction
+from thinkwell.tools.tool import Tool
+from thinkwell.turn.end.ending import StageError
+from thinkwell.turn.parts import held_budgets
+from thinkwell.turn.run.pending_call import PendingCall
+from thinkwell.turn.run.running import RunningTurn
+from thinkwell.turn.run.step import Step
+
+log = logging.getLogger("thinkwell.turn")
+
+SAFE_OUTPUTS: Final = (4096, 1024)
+"""Limits of the output that every model accepts, if nobody gave one and there is little room."""
+PER_MESSAGE: Final = 16
+"""Tokens that a provider adds around a message or a tool."""
+PER_IMAGE: Final = 50_000
+"""More than any provider counts for an image, whatever its size."""
+SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string"},
+        "budget": {"type": "string"},
+        "spent": {"type": "string"},
+        "reserved": {"type": "string"},
+        "needed": {"type": "string"},
+        "per": {"type": "string"},
+        "owner": {"type": "string"},
+        "day": {"type": ["string", "null"]},
+        "nanoUsd": {"type": "integer", "minimum": 0},
+        "tokens": {"type": "integer", "minimum": 0},
+    },
+    "required": ["question", "per", "owner", "nanoUsd", "tokens"],
+}
+
+
+async def reserve_step(turn: RunningTurn, step: Step) -> Step | PendingCall:
+    """The step, with its worst case reserved; or the call that asks somebody for more.
+
+    Raises `StageError` with what is to be done if there is no room and nobody to ask.
+    """
+    parts, now = turn.parts, turn.parts.clock.now()
+    budgets = held_budgets(parts)
+    if not budgets:
+        return step
+    await parts.prices.load(step.model)
+    limits = [limit_of(held, turn.record, now) for held in budgets]
+    needs = _needs(turn, step, budgets)
+
+    async def work(tx: Transaction) -> Reservation | Breach:
+        kept = turn.kept is not None
+        got = await reserve(tx, turn.record, limits, needs, step=step.number, now=now, kept=kept)
+        if isinstance(got, Reservation):
+            _note(turn, step, got.need, now)
+        crash_here("b0")
+        return got
+
+    got = await parts.commits.insist(parts.owner, work)
+    if isinstance(got, Breach):
+        return _ask_or_end(turn, got)
+    turn.reserved = got
+    crash_here("b1")
+    if got.need.limit is None:
+        return step
+    request = msgspec.structs.replace(step.request, max_output_tokens=got.need.limit)
+    return msgspec.structs.replace(step, request=request)
+
+
+def _note(turn: RunningTurn, step: Step, need: Need, now: float) -> None:
+    """The journal says what is reserved, in the transaction that reserves it."""
+    event = StepReserved(
+        step=step.number,
+        nano_usd=need.nano_usd,
+        tokens=need.tokens,
+        limit=need.limit,
+        at=now,
+    )
+    mark = turn.log.mark()
+    turn.note(kind_of(event), encode_event(event))
+    added = turn.log.since(mark)
+    if_not_stored(lambda: turn.log.take_back(added))
+
+
+def note_usage(turn: RunningTurn, usage: Usage) -> None:
+    """The model has answered: so much is settled when the step is finished."""
+    if turn.reserved is not None:
+        turn.reserved = msgspec.structs.replace(turn.reserved, used=usage)
+
+
+async def settle_step(turn: RunningTurn) -> None:
+    """The model has answered: give back what the step did not need.
+
+    A provider that does not say how much it was is taken to have used all of it.
+    """
+    reserved, spent = turn.reserved, None
+    if reserved is None:
+        return
+    usage = reserved.used
+    if usage is not None and not usage.is_empty:
+        tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        spent = Amount(usage.nano_usd, max(tokens, usage.total_tokens or 0))
+        if tokens > reserved.need.tokens or (usage.nano_usd or 0) > reserved.need.nano_usd:
+            log.warning(
+                "a step has used more than was reserved for it: %s tokens instead of at most %s",
+                tokens,
+                reserved.need.tokens,
+                extra={"action": "budget"},
+            )
+    await _close(turn, spent)
+    crash_here("b3")
+
+
+async def release_step(turn: RunningTurn, error: Exception) -> None:
+    """The call failed. What the provider refused costs nothing; all else stays as it may be."""
+    if turn.reserved is not None and isinstance(error, ModelError) and error.status is not None:
+        await _close(turn, Amount(0, 0))
+
+
+async def _close(turn: RunningTurn, spent: Amount | None) -> None:
+    parts, now = turn.parts, turn.parts.clock.now()
+    key = (turn.record.agent_id, turn.record.request_id)
+
+    async def work(tx: Transaction) -> None:
+        await close_reservation(tx, key, now=now, spent=spent)
+        crash_here("b2")
+
+    await parts.commits.insist(parts.owner, work)
+    turn.reserved = None
+
+
+# How much a step can cost
+
+
+def _needs(turn: RunningTurn, step: Step, budgets: Sequence[HeldBudget]) -> list[Need]:
+    """The worst case, and smaller ones that a limit of the output would make of it."""
+    priced = any(held.budget.usd is not None for held in budgets)
+    find = turn.parts.prices.find
+    known = {each: find(each.provider, each.model_id) for each in chain_of(step.model)}
+    unknown = next((model for model, price in known.items() if price is None), None)
+    if priced and unknown is not None:
+        raise StageError("step", no_price(unknown))
+    given = estimate_input(step.request)
+    windows = [price.context_window for price in known.values() if price is not None]
+    if windows and all(windows):
+        given = min(given, max(cast("list[int]", windows)))  # a longer request is refused
+    thinking = _thinking(step.request)
+    if (limit := step.request.max_output_tokens) is not None:
+        return [_need(known, given, limit + thinking, priced=priced)]
+    needs: list[Need] = []
+    outputs = [_output_limit(model, price) for model, price in known.items()]
+    if all(outputs):
+        most = max(cast("list[int]", outputs))
+        needs.append(_need(known, given, most + thinking, priced=priced))
+    for limit in SAFE_OUTPUTS:
+        need = _need(known, given, limit + thinking, priced=priced)
+        needs.append(msgspec.structs.replace(need, limit=limit))
+    return needs
+
+
+def _need(
+    known: Mapping[Model, KnownPrice | None], given: int, output: int, *, priced: bool
+) -> Need:
+    """Of a chain the dearest model counts: any of them may be the one that answers."""
+    prices = [price for price in known.values() if price is not None] if priced else []
+    nano = max((price.worst_of(given, output) for price in prices), default=0)
+    return Need(nano_usd=nano, tokens=given + output)
+
+
+def _output_limit(model: Model, price: KnownPrice | None) -> int | None:
+    if model.provider == "anthropic":
+        from thinkwell.models.anthropic_request import default_max_tokens
+
+        return default_max_tokens(model.model_id)  # what the adapter sends
+    return None if price is None else price.max_output_tokens or price.context_window
+
+
+def _thinking(request: ModelRequest) -> int:
+    """Tokens of reasoning that Anthropic is allowed on top of the limit."""
+    found: Any = request.provider_options
+    for name in ("anthropic", "thinking", "budget_tokens"):
+        found = cast("Any", found).get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, int) else 0
+
+
+def estimate_input(request: ModelRequest) -> int:
+    """No fewer tokens than any provider counts: a token is at least one byte of text."""
+    total = len(request.system.encode()) + PER_MESSAGE
+    if request.tools:
+        total += len(json.dumps(request.tools)) + PER_MESSAGE * len(request.tools)
+    if request.response_format is not None:
+        total += len(json.dumps(dict(request.response_format)))
+    return total + sum(_message_tokens(message) for message in request.messages)
+
+
+def _message_tokens(message: ModelMessage) -> int:
+    if isinstance(message.content, str):
+        return PER_MESSAGE + len(message.content.encode())
+    return PER_MESSAGE + sum(
+        _file_tokens(part) if isinstance(part, FileContent) else len(json.dumps(part).encode())
+        for part in message.content
+    )
+
+
+def _file_tokens(file: FileContent) -> int:
+    if file.media_type.startswith("image/"):
+        return PER_IMAGE
+    # Of a file behind an address nobody knows the size; a context window cuts this down.
+    return len(file.url) if file.url.startswith("data:") else 1_000_000
+
+
+def no_price(model: Model) -> BudgetError:
+    """The error for a model under a budget in dollars that nobody knows the price of."""
+    name = f"{model.provider}:{model.model_id}"
+    return BudgetError(
+        f"A budget in dollars needs the price of {name!r}, which is not known. Give it: "
+        f'`App(prices={{"{name}": Price(input=..., output=...)}})`, in dollars per million tokens; '
+        "or install thinkwell[prices]; or give the budget in tokens."
+    )
+
+
+# No room
+
+
+def _ask_or_end(turn: RunningTurn, breach: Breach) -> PendingCall:
+    held, figures = breach.limit.held, breach.shown()
+    denied = _was_denied(turn)
+    if held.budget.on_breach == "stop" or denied:
+        asked = " More was asked for and not allowed." if denied else ""
+        raise StageError("step", BudgetExceededError(held.budget.words, figures, asked))
+    offer = breach.offer()
+    nano, tokens = offer.nano_usd or 0, offer.tokens or 0
+    amounts = (show_usd(nano) if nano else "", f"{tokens:,} tokens" if tokens else "")
+    more = " and ".join(filter(None, amounts))
+    return PendingCall(
+        call_id=new_id(),
+        tool_name=BUDGET_TOOL,
+        input={
+            "question": f"Continue with {more} more?",
+            **figures,
+            "per": " and ".join(held.budget.pers),
+            "owner": held.owner,
+            "day": breach.limit.day,
+            "nanoUsd": nano,
+            "tokens": tokens,
+        },
+        provider_metadata=BUDGET_MARK,
+    )
+
+
+def _was_denied(turn: RunningTurn) -> bool:
+    """Whether somebody has said no in this answer: to ask again would be to nag."""
+    parts = tool_parts(turn.reply.fold.message)
+    return any(asks_for_budget(part) and part.get("state") == "output-denied" for part in parts)
+
+
+def budget_tool(turn: RunningTurn, call: PendingCall) -> Tool | None:
+    """The tool behind a call that asks for more; None if the call is the model's own.
+
+    The mark is on calls that were made here: neither a model nor a client can set it.
+    """
+    if call.tool_name != BUDGET_TOOL or call.provider_metadata != BUDGET_MARK:
+        return None
+    limit = _limit_in(turn, call.input)
+    return Tool(
+        name=BUDGET_TOOL,
+        description="Asks for more than the budget allows.",
+        input_schema=SCHEMA,
+        execute=partial(_raise_budget, turn, limit),
+        validate=dict,
+        effect="tx",
+        needs_approval=True,
+        approvers=None if limit is None else limit.held.budget.approvers,
+    )
+
+
+def _limit_in(turn: RunningTurn, asked: Mapping[str, Any]) -> Limit | None:
+    """The budget that a question was about, if the class still has it."""
+    for held in held_budgets(turn.parts):
+        if (held.owner, " and ".join(held.budget.pers)) == (asked.get("owner"), asked.get("per")):
+            return limit_of(held, turn.record, turn.parts.clock.now(), day=asked.get("day"))
+    return None
+
+
+async def _raise_budget(
+    turn: RunningTurn, limit: Limit | None, asked: dict[str, Any], _: Any
+) -> dict[str, Any]:
+    """Somebody has allowed it. What is added is stored together with the result of this call."""
+    if limit is None:
+        return {"added": False, "reason": "There is no such budget any more."}
+    parts, more = turn.parts, Amount(asked["nanoUsd"], asked["tokens"])
+    now = parts.clock.now()
+    await write_soon(parts.commits, parts.owner, lambda tx: add_allowance(tx, limit, more, now=now))
+    return {"added": True}

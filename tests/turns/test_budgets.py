@@ -1,0 +1,321 @@
+"""Budgets: reserved before a step, settled after it, and what a breach does (spec/02 §8)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.turns.support import Log, Stage
+from thinkwell import App, Budget, Think, TurnConfig, tool
+from thinkwell.core.clock import SystemClock
+from thinkwell.core.errors import (
+    AgentDefinitionError,
+    BudgetError,
+    ConfigurationError,
+    ModelError,
+)
+from thinkwell.core.principal import Principal
+from thinkwell.hooks import TurnContext
+from thinkwell.host.client import AgentAddress
+from thinkwell.host.host import Host
+from thinkwell.journal.spending import ScopeSums, standing_of
+from thinkwell.models import Price
+from thinkwell.store.sqlite import SqliteStore
+from thinkwell.testing import ScriptedModel, call, error
+
+PRICES = {"scripted:scripted": Price(input=1, output=1)}
+STEP = 15_000
+"""What a scripted step really costs: fifteen tokens."""
+
+
+def agent_with(budget: Any, *steps: Any, limit: int | None = None) -> type[Think]:
+    class Spender(Think):
+        model = ScriptedModel(steps)
+
+        def before_turn(self, ctx: TurnContext) -> TurnConfig:
+            return TurnConfig(system="x", max_output_tokens=limit)
+
+        @tool
+        def look(self) -> str:
+            """Look."""
+            return "seen"
+
+    Spender.budget = budget
+    return Spender
+
+
+@asynccontextmanager
+async def app_with(tmp_path: Path, *classes: type[Think], **options: Any) -> AsyncIterator[App]:
+    options = {"prices": PRICES, **options}
+    async with App(list(classes), store=f"sqlite:///{tmp_path}/b.db", **options) as app:
+        yield app
+
+
+async def ledger(app: App) -> dict[str, ScopeSums]:
+    """Every scope and how it stands."""
+    store = app._host._shared.store  # type: ignore[union-attr]
+    rows = await store.fetch_all("list_spending", {"agent": None, "limit": 1000})
+    return {row["scope"]: standing_of(row) for row in rows}
+
+
+async def test_a_step_costs_what_it_used_and_gives_back_the_rest(tmp_path: Path):
+    cls = agent_with(Budget(usd=1, per="agent"), [call("look")], "done")
+    async with app_with(tmp_path, cls) as app:
+        result = await app.agent(cls, "a").run("go")
+        assert result.status == "completed"
+        assert await ledger(app) == {
+            "spender|agent:spender/a|": ScopeSums(nano_usd=2 * STEP, tokens=30)
+        }
+
+
+async def test_a_breach_ends_the_turn_with_the_figures_and_clients_read_no_amounts(tmp_path: Path):
+    cls = agent_with(Budget(usd="0.0005", per="agent"), "never")
+    async with app_with(tmp_path, cls) as app:
+        result = await app.agent(cls).run("go")
+        assert result.status == "error"
+        assert "The budget per agent of $0.0005 has no room for this step" in (result.error or "")
+        assert "max_output_tokens" in (result.error or "")
+        assert cls.model.requests == []  # type: ignore[attr-defined]
+        assert all(s.reserved_nano_usd == 0 for s in (await ledger(app)).values())
+
+
+async def test_a_budget_that_is_used_up_ends_the_turn_between_two_steps(tmp_path: Path):
+    cls = agent_with(Budget(tokens=1500, per="turn"), *[[call("look")]] * 8, "done", limit=500)
+    async with app_with(tmp_path, cls) as app:
+        result = await app.agent(cls).run("go")
+        assert result.status == "error"
+        assert 1 <= len(cls.model.requests) < 9  # type: ignore[attr-defined]
+        (standing,) = (await ledger(app)).values()
+        assert standing.tokens + standing.reserved_tokens <= 1500
+
+
+async def test_little_room_limits_the_output_instead_of_refusing(tmp_path: Path):
+    cls = agent_with(Budget(tokens=3000, per="turn"), "short")
+    async with app_with(tmp_path, cls) as app:
+        assert (await app.agent(cls).run("go")).status == "completed"
+        (request,) = cls.model.requests  # type: ignore[attr-defined]
+        assert request.max_output_tokens == 1024
+
+
+async def test_without_a_budget_the_ledger_stays_empty(tmp_path: Path):
+    cls = agent_with((), "done")
+    async with app_with(tmp_path, cls) as app:
+        await app.agent(cls).run("go")
+        assert await ledger(app) == {}
+
+
+async def test_a_budget_in_dollars_needs_a_price_and_says_where_to_give_it(tmp_path: Path):
+    cls = agent_with(Budget(usd=1), "never")
+    async with app_with(tmp_path, cls, prices=None) as app:
+        result = await app.agent(cls).run("go")
+        assert 'App(prices={"scripted:scripted": Price(' in (result.error or "")
+
+
+async def test_the_app_s_budget_counts_for_all_agents(tmp_path: Path):
+    one, two = agent_with((), "done"), agent_with((), "done")
+    two.agent_class = "other"
+    async with app_with(tmp_path, one, budget=Budget(usd=5, per="day")) as app:
+        await app.agent(one, "a").run("go")
+        (scope,) = await ledger(app)
+        assert scope.startswith("*|all:|20")
+
+
+async def test_a_question_about_the_budget_is_a_durable_wait_that_somebody_answers(tmp_path: Path):
+    budget = Budget(tokens=1200, per="agent", on_breach="ask", more_tokens=2000)
+    cls = agent_with(budget, "first", "second", limit=500)
+    async with app_with(tmp_path, cls) as app:
+        agent = app.agent(cls, "a")
+        assert (await agent.run("go")).status == "completed"
+        asked = await agent.run("x" * 600)
+        assert (asked.status, asked.stop_reason) == ("completed", "approval")
+        (waiting,) = await agent.approvals.pending()
+        assert waiting.tool_name == "raise_budget"
+        assert waiting.input["question"] == "Continue with 2,000 tokens more?"
+    async with app_with(tmp_path, cls) as app:  # a restart changes nothing
+        agent = app.agent(cls, "a")
+        assert await agent.approvals.respond(waiting.id, approved=True)
+        await agent.wait_until_stable()
+        messages = await agent.get_messages()
+        assert messages[-1]["parts"][-1]["text"] == "second"
+        (standing,) = (await ledger(app)).values()
+        assert (standing.added_tokens, standing.tokens) == (2000, 30)
+        last = cls.model.requests[-1]  # type: ignore[attr-defined]
+        assert "raise_budget" not in repr(last.messages)  # the model is not told of money
+
+
+async def test_a_no_ends_the_turn_and_nobody_is_asked_again(tmp_path: Path):
+    budget = Budget(tokens=1100, per="agent", on_breach="ask")
+    cls = agent_with(budget, "never")
+    async with app_with(tmp_path, cls) as app:
+        agent = app.agent(cls, "a")
+        await agent.run("x" * 300)
+        (waiting,) = await agent.approvals.pending()
+        await agent.approvals.respond(waiting.id, approved=False)
+        await agent.wait_until_stable()
+        assert await agent.approvals.pending() == []
+        assert cls.model.requests == []  # type: ignore[attr-defined]
+        (standing,) = (await ledger(app)).values() or (ScopeSums(),)
+        assert standing.added_tokens == 0
+
+
+async def test_no_rule_allows_more_once_and_for_all(tmp_path: Path):
+    cls = agent_with(Budget(tokens=1100, per="agent", on_breach="ask"), "never")
+    async with app_with(tmp_path, cls) as app:
+        agent = app.agent(cls, "a")
+        await agent.run("x" * 300)
+        (waiting,) = await agent.approvals.pending()
+        with pytest.raises(Exception, match="raise_budget"):
+            await agent.approvals.allow_always(waiting.id)
+
+
+class FakeTime(SystemClock):
+    """A clock that a test sets."""
+
+    at = datetime(2026, 5, 1, 23, 30, tzinfo=UTC).timestamp()
+
+    def now(self) -> float:
+        return self.at
+
+
+@asynccontextmanager
+async def host_with(cls: type[Think], *names: str, **options: Any) -> AsyncIterator[Any]:
+    clock = FakeTime()
+    host = Host([cls], SqliteStore(":memory:"), clock=clock, prices=PRICES, **options)
+    await host.start()
+    try:
+        found = [await host.agent(AgentAddress(cls.agent_class, name)) for name in names]
+        agents: list[Any] = [activation.agent for activation in found]
+        for agent in agents:
+            agent.host_of_test = host
+        yield clock, agents
+    finally:
+        await host.stop()
+
+
+async def test_a_day_is_over_at_midnight_utc(tmp_path: Path):
+    cls = agent_with(Budget(tokens=1000, per="day"), "one", "two", limit=400)
+    async with host_with(cls, "a", "b") as (clock, (a, b)):
+        assert (await a.run("x" * 400)).status == "completed"
+        await a.budgets.extend(tokens=1, per="day")
+        (before,) = await b.budgets.states()
+        assert (before.spent_tokens, before.tokens) == (15, 1001)  # one sum for the whole class
+        clock.at += 3600
+        (after,) = await b.budgets.states()
+        assert (after.spent_tokens, after.tokens) == (0, 1000)
+
+
+async def test_a_day_can_begin_where_people_live(tmp_path: Path):
+    cls = agent_with(Budget(tokens=9000, per="day", timezone="Europe/Berlin"), "one", limit=400)
+    async with host_with(cls, "a") as (clock, (a,)):  # 01:30 of the next day in Berlin
+        await a.run("go")
+        clock.at += 3600
+        (state,) = await a.budgets.states()
+        assert state.spent_tokens == 15
+
+
+async def test_a_principal_has_one_budget_across_agents():
+    budget = Budget(tokens=9000, per=("principal", "day"))
+    cls = agent_with(budget, "one", "two", limit=400)
+    async with host_with(cls, "x", "y") as (_, agents):
+        for agent in agents:
+            stage = Stage(agent.host_of_test, agent, cls.model, Log())
+            client = await stage.connect(principal=Principal(id="alice"))
+            await client.ask("go")
+            await agent.wait_until_stable()
+        (state,) = await agents[1].budgets.states(principal="alice")
+        assert state.spent_tokens == 30
+        (state,) = await agents[1].budgets.states(principal="bob")
+        assert state.spent_tokens == 0
+
+
+async def test_code_of_the_app_may_allow_more_and_says_where(tmp_path: Path):
+    cls = agent_with([Budget(tokens=500, per="agent"), Budget(tokens=9000)], "one", limit=400)
+    async with host_with(cls, "a") as (_, (a,)):
+        assert (await a.run("x" * 300)).status == "error"
+        state = await a.budgets.extend(tokens=1000)
+        assert (state.tokens, state.shared) == (1500, False)
+        assert (await a.run("again")).status == "completed"
+        with pytest.raises(BudgetError, match="There are: per agent, per turn"):
+            await a.budgets.extend(tokens=1, per="day")
+        with pytest.raises(BudgetError, match="in tokens only"):
+            await a.budgets.extend(usd=1)
+        with pytest.raises(BudgetError, match="message_id="):
+            await a.budgets.extend(tokens=1, per="turn")
+        with pytest.raises(BudgetError, match="Say how much more"):
+            await a.budgets.extend()
+
+
+async def test_what_a_provider_refuses_costs_nothing_and_each_try_reserves(tmp_path: Path):
+    refused = error(ModelError("busy", status=429, retryable=True))
+    cls = agent_with(Budget(tokens=9000, per="agent"), [refused], "done", limit=400)
+    async with host_with(cls, "a", sleep=_at_once) as (_, (a,)):
+        assert (await a.run("go")).status == "completed"
+        (state,) = await a.budgets.states()
+        assert (state.spent_tokens, state.reserved_tokens) == (15, 0)
+
+
+async def test_a_connection_that_was_lost_counts_as_spent(tmp_path: Path):
+    lost = error(ModelError("gone", retryable=True, cut=True))
+    cls = agent_with(Budget(tokens=9000, per="agent"), [lost], "done", limit=400)
+    async with host_with(cls, "a", sleep=_at_once) as (_, (a,)):
+        assert (await a.run("go")).status == "completed"
+        (state,) = await a.budgets.states()
+        assert state.spent_tokens > 15 + 400
+        assert state.reserved_tokens == 0
+
+
+async def _at_once(_: float) -> None:
+    """No test waits for time."""
+
+
+async def test_a_chain_reserves_for_its_dearest_model(tmp_path: Path):
+    cheap = ScriptedModel([[error(ModelError("down", status=503))]], model_id="cheap")
+    dear = ScriptedModel(["done"], model_id="dear")
+    cls = agent_with(Budget(usd=1, per="agent"), limit=400)
+    cls.model = [cheap, dear]  # type: ignore[assignment]
+    prices = {"scripted:cheap": Price(input=1, output=1), "scripted:dear": Price(input=9, output=9)}
+    async with app_with(tmp_path, cls, prices=prices) as app:
+        result = await app.agent(cls).run("go")
+        assert result.usage.nano_usd == 15 * 9000
+        (standing,) = (await ledger(app)).values()
+        assert standing.nano_usd == 15 * 9000
+        story = await app.turns.show(result.request_id)
+        reserved = story.steps[0].models[0].reserved
+        assert reserved is not None
+        assert reserved > 400 * 9e-6
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"usd": 5, "per": "tree"}, "comes with sub-agents"),
+        ({}, "limits nothing"),
+        ({"usd": -1}, r"Budget\(usd=-1\) is wrong"),
+        ({"tokens": 0}, "above 0"),
+        ({"usd": 1, "per": "week"}, "'principal', 'day'"),
+        ({"usd": 1, "per": ("agent", "principal")}, "two sums"),
+        ({"usd": 1, "more_usd": 1}, 'Add on_breach="ask"'),
+        ({"usd": 1, "timezone": "Mars/Base"}, "Europe/Berlin"),
+        ({"usd": 1, "on_breach": "wait"}, '"stop" or "ask"'),
+    ],
+)
+def test_what_is_no_budget_is_refused_with_what_to_write(given: dict[str, Any], text: str):
+    with pytest.raises(ConfigurationError, match=text):
+        Budget(**given)
+
+
+def test_a_class_with_something_else_as_its_budget_is_refused():
+    with pytest.raises(AgentDefinitionError, match=r"A.budget is 5. Give a Budget"):
+
+        class A(Think):
+            budget = 5  # type: ignore[assignment]
+
+    with pytest.raises(AgentDefinitionError, match="two budgets of usd per day"):
+
+        class B(Think):
+            budget = [Budget(usd=1, per="day"), Budget(usd=2, per="day")]
