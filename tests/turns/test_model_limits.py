@@ -28,6 +28,7 @@ from thinkwell.models import (
     Finish,
     ModelEvent,
     ModelRequest,
+    OpenAIChatModel,
     TextDelta,
     TextEnd,
     TextStart,
@@ -511,8 +512,9 @@ class TestTheGate:
         held = asyncio.create_task(Someone(gate).call(door))
         await door.until_asked(1)
         await Someone(gate).call(Answers(key="another"))
+        await Someone(gate).call(Answers())  # another provider has another key
         other = Someone(gate)
-        task = asyncio.create_task(other.call(Answers()))
+        task = asyncio.create_task(other.call(Answers(key="door")))
         await other.waiting_now.wait()
         door.let()
         await asyncio.gather(held, task)
@@ -582,6 +584,16 @@ class TestTheGate:
         for n in range(20):
             await Someone(gate).call(Answers(key=str(n)))
         assert len(cast("Any", gate)._lanes) <= 3
+
+
+def test_the_same_key_at_the_same_address_is_one_key_whatever_else_is_sent():
+    def key(api_key: str, **more: Any) -> str:
+        return OpenAIChatModel("m", api_key=api_key, **more).limit_key
+
+    assert key("a") == key("a", headers={"X-Team": "blue"})
+    assert key("a") != key("b")
+    assert key("a") != key("a", base_url="https://elsewhere.example")
+    assert "secret" not in key("secret")
 
 
 class TestProvidersLimits:

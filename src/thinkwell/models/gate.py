@@ -428,8 +428,8 @@ def _name(model: Model) -> str:
 
 
 def _key_of(model: Model) -> str:
-    """Calls with the same key share limits; a model may say so with `limit_key`."""
-    return str(cast("Any", getattr(model, "limit_key", "")))
+    """Calls with the same key share limits: what a model calls its `limit_key`, or its provider."""
+    return str(cast("Any", getattr(model, "limit_key", "")) or model.provider)
 
 
 def _count(waits: Histogram, seconds: float) -> None:

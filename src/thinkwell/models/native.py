@@ -10,6 +10,9 @@ from thinkwell.models.presets import Address
 from thinkwell.models.provider_http import ProviderClient
 from thinkwell.models.provider_response import Endpoint
 
+_KEY_HEADERS = ("authorization", "x-api-key", "api-key")
+"""Where providers look for the key. Other headers make no other account."""
+
 
 class NativeModel:
     """A model reached over HTTP by an adapter of ours."""
@@ -37,8 +40,9 @@ class NativeModel:
     def limit_key(self) -> str:
         """Which API key at which address: its calls share `ModelLimits`."""
         endpoint = self._client.endpoint
-        said = sorted((name.lower(), value) for name, value in endpoint.headers.items())
-        return sha256(repr((endpoint.base_url, said)).encode()).hexdigest()[:16]
+        said = {name.lower(): value for name, value in endpoint.headers.items()}
+        keys = [said.get(name, "") for name in _KEY_HEADERS]
+        return sha256(repr((endpoint.base_url, keys)).encode()).hexdigest()[:16]
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop. The model can be used again."""
