@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ from tests.install.packaging import (
     run,
     without_node,
 )
+from tests.travel.support import asked, case_of
+from tests.turns.support import running
+from thinkwell import Think, tool
+from thinkwell.store.sqlite import SqliteStore
+from thinkwell.testing import call
 
 PACKAGE = ROOT / "src" / "thinkwell"
 HATCH = (sys.executable, "-m", "hatchling", "build", "-t", "wheel")
@@ -46,6 +52,64 @@ def test_a_package_holds_the_page(names: set[str]):
 def test_the_wheel_holds_the_license_and_the_command(tmp_path: Path):
     names = {name.partition(".dist-info/")[2] for name in names_in(build("wheel", tmp_path))}
     assert {"licenses/LICENSE", "entry_points.txt"} <= names
+
+
+PROJECT = '''
+from pathlib import Path
+
+import thinkwell
+from thinkwell import Think, tool
+
+
+class Clerk(Think):
+    system_prompt = "You file things."
+
+    @tool(effect="pure")
+    async def look(self, what: str) -> str:
+        """Looks something up."""
+        return what
+
+
+def test_the_turn_goes_as_it_went(replay):
+    assert Path(thinkwell.__file__).is_relative_to({installed!r})
+    replay("case.json", Clerk, allow=["model"])
+'''
+
+
+async def test_the_fixture_replay_is_there_wherever_the_wheel_is_installed(tmp_path: Path):
+    """Any turn becomes a test, without a line of configuration in the project."""
+    installed, project = tmp_path / "installed", tmp_path / "project"
+    project.mkdir()
+    wheel = build("wheel", tmp_path, THINKWELL_NO_PAGE="1")
+    with zipfile.ZipFile(wheel) as archive:
+        (points,) = [name for name in archive.namelist() if name.endswith("/entry_points.txt")]
+        declared = archive.read(points).decode()
+        archive.extractall(installed)
+    assert "[pytest11]" in declared
+    assert "= thinkwell.pytest_plugin\n" in declared
+    await write_case(project / "case.json")
+    (project / "test_case.py").write_text(PROJECT.format(installed=str(installed)))
+    said = run(
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", "."),
+        cwd=project,
+        env={"PYTHONPATH": str(installed)},
+    )
+    assert "1 passed" in said
+
+
+async def write_case(path: Path) -> None:
+    class Clerk(Think, name="clerk"):
+        system_prompt = "You file things."
+
+        @tool(effect="pure")
+        async def look(self, what: str) -> str:
+            """Looks something up."""
+            return what
+
+    store = SqliteStore(":memory:")
+    async with running(Clerk, [call("look", {"what": "x"})], "done", store=store) as stage:
+        await asked(stage, "hi", "q1")
+        (await case_of(store, "q1")).save(path)
 
 
 class TestFromACleanClone:
