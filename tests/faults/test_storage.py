@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -97,7 +99,8 @@ class TestATornLog:
             said = [text_of(message) for message in await stage.messages()]
             # Only the last commit was in the torn frame: the end of the third turn at most.
             assert said[:5] == ["1", "one", "2", "two", "3"]
-            assert said[5] in ("three", "again")
+            # On a busy machine its words were committed before its end: then it goes on after them.
+            assert said[5] in ("three", "again", "threeagain")
             assert (await stage.agent.run("4")).status == "completed"
         with closing(sqlite3.connect(left)) as link:
             assert link.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -107,3 +110,59 @@ class TestATornLog:
         left.with_name("left.db-wal").unlink()
         async with running(Clerk, "fine", store=SqliteStore(left)) as stage:
             assert (await stage.agent.run("hi")).status == "completed"
+
+
+DROP = """
+import ctypes, sys
+# Permission bits count for root too without its capabilities. No exec follows: it would give them
+# back.
+class Head(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+assert ctypes.CDLL(None).capset(ctypes.byref(Head(0x20080522, 0)), (ctypes.c_uint32 * 6)()) == 0
+from thinkwell.cli.main import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_start_on_a_read_only_disk_ends_with_the_path_and_the_reason(tmp_path: Path, what: str):
+    folder, app = tmp_path / "data", tmp_path / "app.py"
+    folder.mkdir()
+    database = folder / "thinkwell.db"
+    app.write_text(
+        "from thinkwell import App, Think\n\n\nclass Clerk(Think):\n    model = 'demo'\n\n\n"
+        "app = App(agents=[Clerk])\n"
+    )
+    if what == "file":
+        with closing(sqlite3.connect(database)) as file:
+            file.execute("PRAGMA user_version = 0")
+            file.execute("CREATE TABLE other (x)")
+            file.commit()
+        database.chmod(0o444)
+    before = database.read_bytes() if what == "file" else None
+    folder.chmod(0o555)
+    try:
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                DROP,
+                "serve",
+                app,
+                "--port",
+                "0",
+                "--store",
+                f"sqlite:///{database}",
+            ],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        folder.chmod(0o755)
+    assert done.returncode == 1
+    assert f"Cannot open the store {database}" in done.stderr
+    assert "Permission denied" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (database.read_bytes() if database.exists() else None) == before

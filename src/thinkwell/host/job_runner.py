@@ -325,7 +325,7 @@ class JobRunner:
 
         async def fail(tx: Transaction) -> tuple[Job, float | None] | None:
             failed = await fail_unreadable(tx, row, now=now)
-            return None if failed is None else (failed, await move_up(tx, failed))
+            return None if failed is None else (failed, await move_up(tx, failed, now=now))
 
         if (failed := await desk.insist(fail)) is not None:
             tell_ended(self._bus, failed[0], "failed", UNREADABLE)
@@ -386,7 +386,8 @@ class JobRunner:
 
         async def hold(tx: Transaction) -> tuple[bool, float | None]:
             held = await hold_job(tx, job, reason)
-            return held, await move_up(tx, job)  # it must not stop its whole queue
+            # It must not stop its whole queue.
+            return held, await move_up(tx, job, now=self._clock.now())
 
         held, next_in_line = await desk.insist(hold)
         if held:  # else it was cancelled

@@ -73,7 +73,7 @@ async def end_run(
     ended = await finish_job(tx, job, status, now=now, error=error, deaths=deaths)
     if ended is None:
         return None
-    return RunEnd(ended, next_in_line=await move_up(tx, job))
+    return RunEnd(ended, next_in_line=await move_up(tx, job, now=now))
 
 
 class Run(NamedTuple):
@@ -103,14 +103,20 @@ async def _recur(
     return at if moved == 1 else None
 
 
-async def move_up(tx: Transaction, job: Job) -> float | None:
+async def move_up(tx: Transaction, job: Job, *, now: float) -> float | None:
     """A job is out of the way: the next one of its queue may begin. Since when that one waits."""
-    return await move_queue_up(tx, job.agent_id) if job.kind == "queue" else None
+    return await move_queue_up(tx, job.agent_id, now=now) if job.kind == "queue" else None
 
 
-async def move_queue_up(tx: Transaction, agent_id: str) -> float | None:
-    """Let the next one of an agent's queue begin, unless one is in front. Since when it waits."""
-    row = await tx.fetch_one("move_queue_up", {"agent": agent_id, "behind": BEHIND})
+async def move_queue_up(
+    tx: Transaction, agent_id: str, *, now: float | None = None
+) -> float | None:
+    """Let the next one of an agent's queue begin, unless one is in front. Since when it waits.
+
+    It came before `now`, whatever its row says: the clock may have been set back since.
+    """
+    asked = {"agent": agent_id, "behind": BEHIND, "now": now}
+    row = await tx.fetch_one("move_queue_up", asked)
     return None if row is None else row["due_at"]
 
 
@@ -144,7 +150,7 @@ async def take_up_leases(
         elif job.boot != boot:
             ended.append(await _take_up(tx, job, now, random, next_time=next_time))
     for row in await tx.fetch_all("stopped_queues", {"behind": BEHIND}):
-        await move_queue_up(tx, row["agent"])
+        await move_queue_up(tx, row["agent"], now=now)
     return [job for job in ended if job is not None]
 
 

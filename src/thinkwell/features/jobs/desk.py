@@ -150,7 +150,7 @@ class JobDesk:
 
         async def withdraw(tx: Transaction) -> tuple[list[Job], float | None]:
             gone = [job for job in jobs if await withdraw_job(tx, job, "withdrawn", now=now)]
-            return gone, await move_up(tx, jobs[0])
+            return gone, await move_up(tx, jobs[0], now=now)
 
         gone, next_in_line = await self.write(withdraw)
         crash_here("s4")
@@ -217,7 +217,7 @@ class JobDesk:
 
         async def cancel(tx: Transaction) -> JobStatus | None:
             was = await cancel_job(tx, job.agent_id, job.id, reason, now=now)
-            moved_up[:] = [await move_up(tx, job) if was == "waiting" else None]
+            moved_up[:] = [await move_up(tx, job, now=now) if was == "waiting" else None]
             return was
 
         was = await self.write(cancel)

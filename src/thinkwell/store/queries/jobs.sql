@@ -91,7 +91,8 @@ WHERE kind = 'queue' AND finished_at IS NULL AND held = :behind
 
 -- name: move_queue_up
 -- The next one of the queue may begin, unless another one is in front of it.
-UPDATE jobs SET held = NULL
+UPDATE jobs SET held = NULL, due_at = CASE WHEN attempt = 0 THEN MIN(due_at, COALESCE(:now, due_at))
+                                         ELSE due_at END
 WHERE seq = (SELECT MIN(seq) FROM jobs WHERE agent = :agent AND kind = 'queue'
              AND finished_at IS NULL AND held = :behind)
   AND NOT EXISTS (SELECT 1 FROM jobs WHERE agent = :agent AND kind = 'queue'
