@@ -157,4 +157,6 @@ async def call_hook(name: str, function: Callable[..., Any], *arguments: Any) ->
     """Call a hook that may be async, outside of those of a turn (`hooks/dispatch.py`)."""
     with in_hook(name):
         value = function(*arguments)
+        if value is None or type(value) is str:  # what most of them give
+            return value
         return await visit(name, value) if isawaitable(value) else value

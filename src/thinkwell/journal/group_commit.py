@@ -43,7 +43,7 @@ from thinkwell.journal.store_health import Sleep, StoreHealth
 from thinkwell.journal.trimming import TRIM_EVERY, trim_journal
 from thinkwell.journal.turn_log import Owner, TurnLog
 from thinkwell.store.base import Store, Transaction, Work
-from thinkwell.store.ownership import bear, check_epochs
+from thinkwell.store.ownership import bear, check_epochs, is_current
 
 T = TypeVar("T")
 log = logging.getLogger("thinkwell.store")
@@ -208,6 +208,10 @@ class GroupCommit:
         else:  # the task starts in the next iteration: what is asked for until then goes with it
             loop = asyncio.get_running_loop()
             committing = loop.create_task(self._commit_asked(), context=Context())
+        self._hold(committing)
+
+    def _hold(self, committing: asyncio.Future[None]) -> None:
+        """Keep what has to wait for something from being collected."""
         if not committing.done():
             self._committing.add(committing)
             committing.add_done_callback(self._committing.discard)
@@ -271,20 +275,26 @@ class GroupCommit:
             self.figures.oldest = now
         rest = self._last_commit + WINDOW - now
         if rest <= 0:
-            self._scheduled = loop.call_soon(self._start_flush)
+            self._scheduled = loop.call_soon(self._let_others_go_first)
         else:
-            self._scheduled = loop.call_later(rest, self._start_flush)
+            self._scheduled = loop.call_later(rest, self._let_others_go_first)
+
+    def _let_others_go_first(self) -> None:
+        # One iteration more: a turn that ends now takes its chunks along in its own commit.
+        self._scheduled = asyncio.get_running_loop().call_soon(self._start_flush)
 
     def _start_flush(self) -> None:
         self._scheduled = None
         if self._waiting:
-            self._tasks.spawn(self._flush_soon(), name="flush", context=Context())
+            self._hold(begin(self._flush_soon(), Context()))
 
     async def _flush_soon(self) -> None:
         try:
             await self._flush()
         except StoreUnavailableError as error:  # they stay, and go with the next write
             self.health.failed(error)
+        except Exception:  # nobody waits for it
+            log.exception("a commit of chunks failed", extra={"action": "flush"})
 
     async def _check_owners(self, tx: Transaction, owners: Collection[Owner]) -> Collection[Owner]:
         """Leave out the rows of agents that somebody else owns by now; those of `owners` who lost.
@@ -292,6 +302,11 @@ class GroupCommit:
         Two owners of one agent may ask at once; the older one has lost.
         """
         self._born.clear()
+        writers = {*owners, *(log.owner for log in self._waiting)}
+        if len(writers) == 1:  # as in most commits
+            (owner,) = writers
+            if not owner.over and await is_current(tx, owner.agent_id, owner.epoch):
+                return ()
         self._leave_out(log for log in self._waiting if log.owner.over)
         epochs = {log.owner.agent_id: log.owner.epoch for log in self._waiting}
         asking = {owner for owner in owners if not owner.over}

@@ -92,6 +92,8 @@ class Fold:
         """What has begun and not ended, in the order of the message."""
         texts, reasonings = self._text.open_ids(), self._reasoning.open_ids()
         found: list[OpenPart] = []
+        if not (texts or reasonings or self._inputs):
+            return found
         for part in self.message["parts"]:
             if (part_id := texts.get(id(part))) is not None:
                 found.append(OpenPart("text", part_id, part.get("text", "")))
@@ -101,6 +103,11 @@ class Fold:
                 collected = "".join(pieces)
                 found.append(OpenPart("tool-input", part["toolCallId"], collected, tool_name(part)))
         return found
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether it holds any tool call."""
+        return bool(self._calls)
 
     def tool_call(self, tool_call_id: str) -> Part | None:
         """The part of a call, or None. Read it; only `apply` changes it."""

@@ -9,9 +9,9 @@ field for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, assert_never
+from typing import Any, Final, assert_never, cast
 
 import msgspec
 
@@ -127,12 +127,15 @@ def _short_id(call_id: str) -> str:
 _SHORT_ID: Final = 9
 
 
-def build_messages(system: str, messages: Iterable[ModelMessage]) -> list[dict[str, Any]]:
+def build_messages(system: str, messages: Sequence[ModelMessage]) -> list[dict[str, Any]]:
     """The conversation in the provider's shape, system prompt first."""
     result: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    plain = [_plain(message) for message in messages]
+    if None not in plain:  # no calls, so there is nothing to pair
+        return [*result, *cast("list[dict[str, Any]]", plain)]
     for message in paired(messages):
-        if (plain := _plain(message)) is not None:
-            result.append(plain)
+        if (made := _plain(message)) is not None:
+            result.append(made)
         elif isinstance(message, ToolMessage):
             result.extend(_tool_result(item) for item in message.content)
         else:

@@ -63,12 +63,17 @@ async def bear(tx: Transaction, agent_id: str, epoch: int, *, now: float) -> int
     return None if row is None else row["epoch"]
 
 
+async def is_current(tx: Reader, agent_id: str, epoch: int) -> bool:
+    """Whether an agent is still owned under that epoch."""
+    row = await tx.fetch_one("agent_epoch", {"id": agent_id})
+    return row is not None and row["epoch"] == epoch
+
+
 async def check_epochs(tx: Reader, claims: Mapping[str, int]) -> set[str]:
     """Those agents of `claims` (agent id → epoch) that somebody else owns by now. One query."""
     if len(claims) == 1:
         ((agent_id, epoch),) = claims.items()
-        row = await tx.fetch_one("agent_epoch", {"id": agent_id})
-        return set() if row is not None and row["epoch"] == epoch else {agent_id}
+        return set() if await is_current(tx, agent_id, epoch) else {agent_id}
     rows = await tx.fetch_all("agent_epochs", {"ids": json.dumps(list(claims))})
     current = {row["id"]: row["epoch"] for row in rows}
     return {agent_id for agent_id, epoch in claims.items() if current.get(agent_id) != epoch}

@@ -297,7 +297,11 @@ def ids_of(sent: list[Any]) -> Pieces[list[str]]:
     for start in range(0, len(sent), _PIECE):
         if start:
             yield
-        ids += map(_id_of, sent[start : start + _PIECE])
+        ids += [
+            # No call for each of them: clients send their whole list with every question.
+            found if type(each) is dict and type(found := each.get("id")) is str else ""  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType, reportUnknownArgumentType]
+            for each in sent[start : start + _PIECE]
+        ]
     return ids
 
 
@@ -334,13 +338,6 @@ def _read_one(message: Any, unknown: list[str], messages: list[UIMessage]) -> No
 def _is_copy(item: Any) -> bool:
     """Whether a client sent a reply along, as its hook does with the whole conversation."""
     return isinstance(item, dict) and cast("dict[str, Any]", item).get("role") == "assistant"
-
-
-def _id_of(message: Any) -> str:
-    """The id a client gives a message, or what no message is called."""
-    # No cast: that is a call, and clients send their whole list with every question.
-    found: object = message.get("id") if type(message) is dict else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return found if isinstance(found, str) else ""
 
 
 def _is_not_read(message: Any) -> bool:

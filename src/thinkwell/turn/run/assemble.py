@@ -41,6 +41,7 @@ from thinkwell.messages.model_messages import (
 )
 from thinkwell.messages.repair import is_intact, repair_interrupted_tool_part, repair_transcript
 from thinkwell.models.base import Model
+from thinkwell.session.cache import MessageCache
 from thinkwell.session.rows import StoredMessage
 from thinkwell.store.base import Transaction
 from thinkwell.tools.model_output import model_output
@@ -273,12 +274,11 @@ async def _read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[M
         return ()
     first = window[0].depth - 1
     older = count_older(first + len(window)) - first
-    made = cache.all_converted(window[: max(older, 0)], _shortened, variant="older")
-    made += [
-        cache.converted(stored, _shortened, variant="older")
-        if stored.bytes > MAX_ROW_BYTES
-        else cache.model_messages(stored)
-        for stored in window[max(older, 0) :]
+    made = [
+        stored.made.get("older") or _shortened(cache, stored)
+        if place < older or stored.bytes > MAX_ROW_BYTES
+        else stored.made.get("model") or cache.model_messages(stored)
+        for place, stored in enumerate(window)
     ]
     read = tuple(chain.from_iterable(made))
     turn.requests.begin(read, path_of(window, older))
@@ -333,8 +333,14 @@ async def _repaired(
     return await _window(turn)
 
 
-def _shortened(message: UIMessage) -> tuple[ModelMessage, ...]:
-    return to_model_messages(truncate_message(message))
+def _shortened(cache: MessageCache, stored: StoredMessage) -> tuple[ModelMessage, ...]:
+    """A message that is old or very long; the very same as before if it is short enough."""
+
+    def convert(message: UIMessage) -> tuple[ModelMessage, ...]:
+        short = truncate_message(message)
+        return cache.model_messages(stored) if short is message else to_model_messages(short)
+
+    return cache.converted(stored, convert, variant="older")
 
 
 async def with_model_outputs(

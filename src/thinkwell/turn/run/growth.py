@@ -119,6 +119,8 @@ class GrowingReply:
 
     def waiting_calls(self) -> set[str]:
         """States of calls in the last step that wait for a person or a client."""
+        if not self.fold.has_calls:
+            return set()
         calls = (part for part in self.last_step() if is_tool_part(part))
         return {str(part["state"]) for part in calls if not has_result(part)}
 

@@ -234,6 +234,8 @@ def unfinished_calls(turn: RunningTurn, calls: Sequence[PendingCall]) -> list[Pe
 
 def unanswered_calls(turn: RunningTurn) -> list[PendingCall]:
     """Calls that the provider should have run: without a result, they get an error."""
+    if not turn.reply.fold.has_calls:
+        return []
     block = turn.reply.last_step()
     asked = [part for part in block if part.get("providerExecuted") is True]
     complete = [part for part in asked if part["state"] != "input-streaming"]

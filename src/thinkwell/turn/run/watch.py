@@ -36,8 +36,9 @@ class Watch:
         self._limits = settings.limits
         self._stall = settings.stall_timeout or None
         self._loop = asyncio.get_running_loop()
-        self._pause = asyncio.timeout(None)
-        self._step = asyncio.timeout(None)
+        self._limit = asyncio.timeout(None)
+        self._took_too_long = False
+        """Whether it was the whole call, not a pause, that ran over its limit."""
         self._step_ends = math.inf
         self._between = self._shorter(self._limits.chunk, GAP)
         self._first = self._shorter(self._limits.first_chunk, "before its first word")
@@ -54,8 +55,7 @@ class Watch:
         """Whether it was left behind: nobody hears it any more."""
 
     async def __aenter__(self) -> None:
-        await self._step.__aenter__()
-        await self._pause.__aenter__()
+        await self._limit.__aenter__()
         first = self._first
         limits = [each for each in (first[0], self._between[0], self._limits.step) if each]
         if limits:
@@ -76,19 +76,19 @@ class Watch:
         if self._loss is not None:
             self._loss.cancel()
         try:
-            await self._leave(kind, error, trace)
+            await self._limit.__aexit__(kind, error, trace)
         except TimeoutError as timeout:
             if self.lost:
                 raise asyncio.CancelledError from timeout
-            if self._step.expired():
+            if not self._limit.expired():
+                raise
+            if self._took_too_long:
                 text = f"The model call took longer than {self._limits.step:g} seconds."
-            elif self._pause.expired() and self._kind in (STALL, GAP):
+            elif self._kind in (STALL, GAP):
                 pause = self._limits.chunk if self._kind == GAP else self._stall
                 raise StalledError("The model said nothing for too long.", pause) from timeout
-            elif self._pause.expired():
-                text = f"The model was silent for too long {self._kind}."
             else:
-                raise
+                text = f"The model was silent for too long {self._kind}."
             raise ModelTimeoutError(text) from timeout
         if self.lost:  # however it ended: the turn went on without it
             raise asyncio.CancelledError from error
@@ -119,19 +119,6 @@ class Watch:
         if self._step_ends < math.inf:
             self._set_timer(self._step_ends)
         self._arm(*self._first)
-
-    async def _leave(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            await self._pause.__aexit__(kind, error, trace)
-        except TimeoutError as timeout:
-            await self._step.__aexit__(TimeoutError, timeout, timeout.__traceback__)
-            raise
-        await self._step.__aexit__(kind, error, trace)
 
     def _shorter(self, limit: float | None, kind: str) -> tuple[float | None, str]:
         """The shorter of the limit and the stall watchdog decides."""
@@ -169,10 +156,11 @@ class Watch:
     def _look(self) -> None:
         self._timer = None
         if self._step_ends <= self._timer_at:
-            self._step.reschedule(self._loop.time())
+            self._took_too_long = True
+            self._limit.reschedule(self._loop.time())
             self._end(self._limits.step or 0.0)
         elif self._deadline is not None and self._deadline <= self._timer_at:
-            self._pause.reschedule(self._loop.time())
+            self._limit.reschedule(self._loop.time())
             self._end(self._deadline - self._since)
         # While nobody waits for the model, `heard` sets it again, unless the step ends before.
         elif (when := min(self._deadline or math.inf, self._step_ends)) < math.inf:
