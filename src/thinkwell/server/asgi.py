@@ -35,6 +35,12 @@ def header(scope: Scope, name: bytes) -> str | None:
     return None
 
 
+def first_headers(scope: Scope) -> dict[str, str]:
+    """All headers by their lower-case names; of several with one name the first."""
+    pairs = reversed(list(scope["headers"]))
+    return {key.decode("latin-1"): value.decode("latin-1") for key, value in pairs}
+
+
 def header_pairs(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Headers as they are sent. Raises `ValueError` for a value that would begin another header."""
     pairs = tuple((name.lower(), value) for name, value in (headers or {}).items())

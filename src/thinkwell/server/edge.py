@@ -12,7 +12,7 @@ from thinkwell.core.limits import Limits
 from thinkwell.core.principal import Principal
 from thinkwell.host.client import HostClient
 from thinkwell.server.access import Access
-from thinkwell.server.asgi import Scope, header
+from thinkwell.server.asgi import Scope, first_headers, header
 from thinkwell.server.guard import host_allowed, origin_allowed
 from thinkwell.server.guests import Guests
 from thinkwell.server.limits import MAX_BODY_BYTES, MAX_FRAME_BYTES
@@ -87,8 +87,8 @@ def agent_request(
     return HttpRequest(
         method=request.scope.get("method", "GET"),
         path=route.tail,
-        query=dict(request.query_params),
-        headers=dict(request.headers),
+        query=dict(request.query_params) if request.scope.get("query_string") else {},
+        headers=first_headers(request.scope),
         body=body,
         principal=principal,
         client=address_of(request),

@@ -30,7 +30,7 @@ from thinkwell.core.tasks import CutOffError
 from thinkwell.core.user_code import code_fields, raised_in
 from thinkwell.host.client import AgentAddress
 from thinkwell.server.access import Denied
-from thinkwell.server.asgi import AsgiCall, header_pairs, local_path
+from thinkwell.server.asgi import AsgiCall, header, header_pairs, local_path
 from thinkwell.server.edge import Edge, address_of, agent_request
 from thinkwell.server.guests import Guest
 from thinkwell.server.own_pages import serve_own
@@ -184,7 +184,7 @@ async def _take_body(edge: Edge, request: Request) -> bytes | Response:
 
 async def _read_body(request: Request, limit: int) -> bytes | None:
     """The whole body, or None if it is larger than the limit."""
-    said = request.headers.get("content-length", "")
+    said = header(request.scope, b"content-length") or ""
     if said.isdecimal() and (len(said) > MOST_DIGITS or int(said) > limit):
         return None
     body = bytearray()

@@ -203,10 +203,9 @@ class TurnHandle:
         try:
             while True:
                 if not waiting:
-                    try:
-                        async with asyncio.timeout(silence):
-                            await news.wait()
-                    except TimeoutError:
+                    await _news_or_silence(news, silence)
+                    if not waiting:
+                        news.clear()
                         yield Chunks(told)
                         continue
                 event = _joined(waiting)
@@ -294,6 +293,19 @@ class TurnHandle:
         if isinstance(self._result, Exception):
             raise self._result
         return self._result
+
+
+async def _news_or_silence(news: asyncio.Event, silence: float | None) -> None:
+    """Wait until something has happened, or nothing for so many seconds."""
+    if silence is None:
+        await news.wait()
+        return
+    # Not `asyncio.timeout`: whoever reads a stream waits for each of its pieces.
+    timer = asyncio.get_running_loop().call_later(silence, news.set)
+    try:
+        await news.wait()
+    finally:
+        timer.cancel()
 
 
 def _joined(waiting: deque[TailEvent]) -> TailEvent:

@@ -11,7 +11,7 @@ changed, and a client that fails is better than one that goes on showing it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -74,6 +74,14 @@ class _Plain(msgspec.Struct, tag_field="type", forbid_unknown_fields=True, gc=Fa
     """A chunk without anything that has to be looked at: most of a stream."""
 
 
+class _Start(_Plain, tag="start"):
+    messageId: str  # noqa: N815 - as the wire has it
+
+
+class _Stopped(_Plain, tag="finish"):
+    finishReason: Literal["stop"]  # noqa: N815
+
+
 class _StepStart(_Plain, tag="start-step"):
     pass
 
@@ -106,7 +114,15 @@ class _InputDelta(_Plain, tag="tool-input-delta"):
 
 
 _Plains: TypeAlias = (
-    _StepStart | _StepEnd | _TextStart | _TextDelta | _TextEnd | _ReasoningDelta | _InputDelta
+    _Start
+    | _Stopped
+    | _StepStart
+    | _StepEnd
+    | _TextStart
+    | _TextDelta
+    | _TextEnd
+    | _ReasoningDelta
+    | _InputDelta
 )
 _plain = msgspec.json.Decoder(_Plains)
 
