@@ -132,8 +132,7 @@ async def _read_stream(
         async for event in stream:
             if turn.signal.aborted:  # the model ignored the cancel: nobody hears it any more
                 turn.signal.throw_if_aborted()
-            watch.check()
-            watch.rest()  # what we do with it is not the model's silence
+            watch.came()  # what we do with it is not the model's silence
             await reader.take(event)
             if reader.finish is None and turn.log.size + turn.reply.earlier_bytes > MAX_STREAM:
                 await _cut(turn)
@@ -164,6 +163,7 @@ class _Reader:
         self.final_answer: str | None = None
         self._hidden_call: str | None = None
         self.finish: Finish | None = None
+        self._crashes = crash_is_armed("c4") or crash_is_armed("c5")
         self._kept: ResponseKept | None = None
         kept = turn.kept
         if kept is not None:
@@ -191,7 +191,7 @@ class _Reader:
             told = self._unrepeated(event)
             if told is not None:
                 await self._emit(told)
-        if crash_is_armed("c4") or crash_is_armed("c5"):
+        if self._crashes:
             await self._crash_after(event)
 
     def _end(self, event: Finish | Failure) -> None:

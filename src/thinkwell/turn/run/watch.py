@@ -26,7 +26,7 @@ UNLIMITED: AbstractAsyncContextManager[None] = nullcontext()
 
 
 class Watch:
-    """`async with` it around a stream; `rest()` and `heard()` around everything that comes.
+    """`async with` it around a stream; `came()` and `heard()` around everything that comes.
 
     Both only note the time: a timer that fires too early is set anew then, because moving it for
     every delta would cost more than the delta.
@@ -93,18 +93,18 @@ class Watch:
         if self.lost:  # however it ended: the turn went on without it
             raise asyncio.CancelledError from error
 
-    def check(self) -> None:
-        """Something came: nobody hears it any more if the model ignored that its time was up."""
+    def came(self) -> None:
+        """Something came: nobody waits for the model until `heard`. Nobody hears it any more if the
+        model ignored that its time was up.
+        """
         if self._is_over:
             raise asyncio.CancelledError
-
-    def rest(self) -> None:
-        """Something came: nobody waits for the model until `heard`."""
         self._deadline = None
 
     def heard(self) -> None:
         """What came is dealt with: the next pause begins."""
-        self._arm(*self._between)
+        if self._between[0] is not None:
+            self._arm(*self._between)
 
     def hold(self) -> None:
         """The call waits before it reaches the model: none of its limits counts until `go_on`."""
