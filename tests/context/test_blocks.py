@@ -305,6 +305,18 @@ async def test_the_newest_fifty_versions_are_kept(tmp_path: Path):
             await session.revert_context("memory", 3)
 
 
+async def test_the_first_change_of_each_person_is_kept_for_an_erasure(tmp_path: Path):
+    async with opened(tmp_path / "a.db") as session:
+        session.with_context("memory")
+        for number in range(60):
+            person = "bob" if number == 0 else "ann" if number in (3, 4) else None
+            await session.replace_context_block("memory", str(number), principal=person)
+        seen = await session.context_history("memory", limit=100)
+        kept = [(v.version, v.principal) for v in seen if v.principal]
+        assert kept == [(4, "ann"), (1, "bob")]
+        assert len(seen) == 52
+
+
 async def test_blocks_come_and_go_and_the_prompt_waits_for_a_refresh(tmp_path: Path):
     """spec/03 §20.29"""
     async with opened(tmp_path / "a.db") as session:
@@ -352,6 +364,9 @@ async def test_wrong_settings_name_the_right_ones(tmp_path: Path):
         for settings, said in wrong:
             with pytest.raises(ValueError, match=said):
                 session.with_context(**settings)
+        untyped: Any = session
+        with pytest.raises(TypeError, match=r"max_token=.*Did you mean 'max_tokens'\?"):
+            untyped.with_context("a", max_token=5)
         with pytest.raises(FileNotFoundError, match="no such file"):
             session.with_context("a", tmp_path / "missing.md")
         session.with_context("soul", "x").with_context("skills", kind="loadable")
@@ -379,8 +394,9 @@ async def test_a_folder_gives_documents_and_nothing_outside_of_it(tmp_path: Path
         assert session.memory is not None
         blocks = session.memory.blocks
         keys = ("pirate.md", "../key.txt", "link.txt", ".secret", "/etc/passwd", "nope", "", "deep")
+        keys = (*keys, "x" * 5000, "a\0b")
         found = [await blocks.load(blocks.spec("skills"), key, None) for key in keys]
-        assert found == ["# Talk like a pirate\nArr.", *[None] * 7]
+        assert found == ["# Talk like a pirate\nArr.", *[None] * 9]
 
 
 async def test_a_block_cannot_draw_the_heading_of_another(tmp_path: Path):

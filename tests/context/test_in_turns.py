@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.travel.support import asked, case_of
 from tests.turns.support import Stage, part_of, running, until_event
 from thinkwell import Principal, Session, Think, rpc, tool
+from thinkwell.host.replaying import replay_case
 from thinkwell.messages.message import UIMessage, tool_parts
 from thinkwell.messages.model_messages import UserMessage
 from thinkwell.store.sqlite import SqliteStore
@@ -448,3 +450,17 @@ async def test_what_a_failed_commit_undid_is_not_told(
         assert len(stage.fields("context:changed")) == (0 if failing else 1)
         assert len(await stage.agent.session.context_history("memory")) == (0 if failing else 1)
         await until_event(stage, "chat:turn:finish")
+
+
+async def test_a_replay_gives_the_same_bytes_and_names_the_prompt_it_does_not_have():
+    """Calls are recorded, so nothing is written; what blocks held then is not."""
+    store = SqliteStore(":memory:")
+    async with running(Remembering, store=store) as stage:
+        await stage.agent.session.replace_context_block("memory", "known before")
+        stage.model.add([call(*set_context("memory", "more", action="append"))], "Done.")
+        await asked(stage, "remember", "q1")
+        replay = await replay_case(await case_of(store, "q1", "remembering/x"), Remembering)
+        assert replay.journal.bodies == replay.case.journal.bodies
+        told = [str(each).partition("\n")[0] for each in replay.differences]
+        assert told[0] == "step 0: the model is sent something else at system"
+        assert len(await stage.agent.session.context_history("memory")) == 2

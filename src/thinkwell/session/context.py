@@ -61,9 +61,10 @@ class ContextMethods:
         object with `get()`; see `ContextProvider`. Without one the block is stored here, and the
         model may write it. Raises `DuplicateBlockError`.
         """
-        from thinkwell.session.blocks.blocks import BlockOptions
+        from thinkwell.session.blocks.blocks import read_options
 
-        self._remembering().blocks.define(label, provider, BlockOptions(**settings))
+        options = read_options(label, settings)
+        self._remembering().blocks.define(label, provider, options)
         return self
 
     def with_cached_prompt(self, provider: Any = None) -> Self:

@@ -10,7 +10,7 @@ at once.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -24,6 +24,7 @@ from thinkwell.core.errors import (
     DuplicateBlockError,
     SessionError,
 )
+from thinkwell.core.spelling import did_you_mean
 from thinkwell.core.user_code import log_fields
 from thinkwell.session.blocks import rows
 from thinkwell.session.blocks.finding import find_entries, found_text
@@ -76,6 +77,19 @@ class BlockOptions(msgspec.Struct, frozen=True, kw_only=True):
     scope: BlockScope = "session"
     kind: Kind = "plain"
     writable: bool | None = None
+
+
+def read_options(label: str, settings: Mapping[str, Any]) -> BlockOptions:
+    """The settings of a block. Raises `TypeError` for one that there is not."""
+    known = BlockOptions.__struct_fields__
+    for name in settings:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise TypeError(
+                f"with_context({label!r}, {name}=...) has no meaning.{near} A block takes "
+                f"{', '.join(known)}."
+            )
+    return BlockOptions(**settings)
 
 
 def read_spec(label: str, provider: Any, options: BlockOptions) -> BlockSpec:

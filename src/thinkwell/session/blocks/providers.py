@@ -162,8 +162,11 @@ class _Folder(_ReadOnly):
 
     async def load(self, key: str) -> str | None:
         # Resolved, so that neither `..` nor a link leads out of the folder.
-        path = (self._root / key).resolve()
-        inside = path.is_relative_to(self._root) and path.is_file()
+        try:
+            path = (self._root / key).resolve()
+            inside = path.is_relative_to(self._root) and path.is_file()
+        except (OSError, ValueError):  # a name that no file can have
+            return None
         return _read_text(path) if inside and not _is_hidden(path, self._root) else None
 
     def _files(self) -> Sequence[tuple[str, Path]]:
