@@ -25,6 +25,17 @@ interface Props {
   live: boolean;
 }
 
+/** How the server itself asks for more than a budget allows. */
+const RAISE_BUDGET = "raise_budget";
+
+interface BudgetQuestion {
+  question: string;
+  budget: string;
+  spent: string;
+  needed: string;
+  per: string;
+}
+
 const STATES: Record<ToolPart["state"], string> = {
   "input-streaming": "preparing",
   "input-available": "running",
@@ -54,12 +65,15 @@ function Card({ part, actions, tookMs, live }: Props) {
   const running = part.state === "input-streaming" || part.state === "input-available" || preliminary;
   const elapsed = useElapsed(`tool:${part.toolCallId}`, running && live && !question);
   const took = running ? longEnough(elapsed) : (tookMs ?? elapsed);
+  const budget = name === RAISE_BUDGET ? (part.input as BudgetQuestion | undefined) : undefined;
   const state = question ? "asks you" : preliminary ? "working" : STATES[part.state];
   return (
     <section className="tool" aria-label={`Tool ${name}`} data-tool={name} data-state={part.state} data-live={running && live}>
-      <Body part={part} name={name} state={state} took={took} />
+      <Body part={part} name={name} state={state} took={took} budget={budget} />
       {preliminary && <p className="progress">{brief(part.output)}</p>}
-      {part.state === "approval-requested" && <Approval name={name} id={part.approval.id} decide={actions.decide} />}
+      {part.state === "approval-requested" && (
+        <Approval name={name} id={part.approval.id} decide={actions.decide} budget={budget} />
+      )}
       {question && (
         <Question input={part.input} onAnswer={(output) => actions.answer(part.toolCallId, name, output)} />
       )}
@@ -77,11 +91,12 @@ interface BodyProps {
   name: string;
   state: string;
   took: number | undefined;
+  budget: BudgetQuestion | undefined;
 }
 
-function Body({ part, name, state, took }: BodyProps) {
+function Body({ part, name, state, took, budget }: BodyProps) {
   const [opened, setOpened] = useState<boolean>();
-  const wanted = part.state === "approval-requested" || part.state === "output-error";
+  const wanted = (part.state === "approval-requested" && !budget) || part.state === "output-error";
   const open = opened ?? wanted;
   return (
     <details open={open} onToggle={(event) => event.currentTarget.open !== open && setOpened(event.currentTarget.open)}>
@@ -89,8 +104,10 @@ function Body({ part, name, state, took }: BodyProps) {
         <span className="badge">
           <Glyph name={ICONS[part.state] ?? "tool"} size={15} />
         </span>
-        <code>{name}</code>
-        <span className="arguments">{brief(part.input)}</span>
+        <code>{budget ? "budget" : name}</code>
+        <span className="arguments">
+          {budget ? `per ${budget.per}: ${budget.spent} of ${budget.budget} spent` : brief(part.input)}
+        </span>
         <span className="state">{state}</span>
         <span className="took">{took === undefined ? "" : inWords(took)}</span>
         <Glyph name="chevron" size={14} />
@@ -107,20 +124,27 @@ interface ApprovalProps {
   name: string;
   id: string;
   decide: ToolActions["decide"];
+  budget: BudgetQuestion | undefined;
 }
 
-function Approval({ name, id, decide }: ApprovalProps) {
+function Approval({ name, id, decide, budget }: ApprovalProps) {
   return (
     <div className="ask">
-      <p>
-        May I run <code>{name}</code>?
-      </p>
+      {budget ? (
+        <p>
+          {budget.question} The next step may need up to {budget.needed}.
+        </p>
+      ) : (
+        <p>
+          May I run <code>{name}</code>?
+        </p>
+      )}
       <div className="buttons">
         <button type="button" className="primary" onClick={() => decide(id, true)}>
-          Approve
+          {budget ? "Continue" : "Approve"}
         </button>
         <button type="button" onClick={() => decide(id, false)}>
-          Deny
+          {budget ? "Stop here" : "Deny"}
         </button>
       </div>
     </div>
