@@ -171,6 +171,34 @@ class TestHostileClients:
             with pytest.raises(RuntimeError):
                 await (await each.connect(ANN)).call("addApprovalRule", "delete", TMP, "bob")
 
+    async def test_claims_stay_on_the_server(self):
+        """They are between the app and `auth`; a page learns who made a rule, and no more."""
+        clerk = Principal(id="ann", claims={"token": "secret"})
+        async with desk(Careful, [delete()]) as each:
+            ann = await each.connect(clerk)
+            made = await ann.call("addApprovalRule", "delete", TMP | {"force": False})
+            await ann.ask()
+            always = await ann.call("allowAlways", "call-1")
+            seen = [made, always, *await ann.call("getApprovalRules")]
+            assert [rule["madeBy"]["id"] for rule in seen] == ["ann"] * 4
+            assert "secret" not in str(seen)
+
+    async def test_what_clients_get_wrong_fills_no_log(self, caplog: pytest.LogCaptureFixture):
+        caplog.set_level("INFO", "thinkwell")
+        async with desk() as each:
+            ann = await each.connect(ANN)
+            for wrong in (
+                ("x" * 100_000, TMP),
+                ("delete", {}),
+                ("delete", {"path": {"like": "a"}}),
+            ):
+                with pytest.raises(RuntimeError):
+                    await ann.call("addApprovalRule", *wrong)
+        refused = [record for record in caplog.records if "refused" in record.getMessage()]
+        assert [record.levelname for record in refused] == ["INFO"] * 3
+        assert not any(record.exc_info for record in caplog.records)
+        assert max(len(record.getMessage()) for record in caplog.records) < 1_000
+
     async def test_nobody_uses_anothers_question_to_make_one(self):
         async with desk(Careful, [delete()]) as each:
             ann, bob = await each.connect(ANN, "ann"), await each.connect(BOB, "bob")

@@ -19,6 +19,7 @@ from thinkwell.core.errors import (
     AbortTurn,
     AgentDefinitionError,
     AgentDeletedError,
+    ApprovalError,
     CorruptTreeError,
     FailTurn,
     SessionError,
@@ -81,7 +82,7 @@ async def serve_call(agent: Agent, call: RpcCall, watcher: Watcher, connection: 
         stream.error(UNKNOWN_ERROR)
     except Exception as error:  # noqa: BLE001 - logged there
         if _is_callers_mistake(error):  # no traceback: anybody could fill the log with them
-            log.info("a call was refused: %s", error, extra={"action": f"rpc:{call.method}"})
+            log.info("a call was refused: %.300s", error, extra={"action": f"rpc:{call.method}"})
         else:
             _log_failed(agent, call, error)
         stream.error(_client_text(agent, error))
@@ -93,7 +94,7 @@ class _WrongArguments(Exception):  # noqa: N818 - what a client sent, no defect
 
 def _is_callers_mistake(error: Exception) -> bool:
     """Whether a call failed for what its client asked: an id that is not there, a bad moment."""
-    mistakes = (_WrongArguments, SessionError, TurnActiveError)
+    mistakes = (_WrongArguments, ApprovalError, SessionError, TurnActiveError)
     return isinstance(error, mistakes) and not isinstance(error, CorruptTreeError)
 
 

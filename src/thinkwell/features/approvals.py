@@ -112,22 +112,23 @@ class Approvals(Feature):
             return made or rule.principal == own
 
         theirs = filter(is_theirs, await self.kit.approvals.rules())
-        shown = [msgspec.structs.replace(rule, made_by=_shown(rule.made_by)) for rule in theirs]
-        return await self._listed(shown)
+        return await self._listed([_shown_rule(rule) for rule in theirs])
 
     @rpc
     async def client_allow_always(
         self, id: str, arguments: dict[str, Any] | None = None
     ) -> ApprovalRule | None:
         """Allow a call, and those like it, if the caller may answer it."""
-        return await self.kit.approvals.allow_always(id, arguments=arguments, by=self._client())
+        rule = await self.kit.approvals.allow_always(id, arguments=arguments, by=self._client())
+        return None if rule is None else _shown_rule(rule)
 
     @rpc
     async def client_add_rule(self, tool: str, arguments: dict[str, Any]) -> ApprovalRule:
         """Only ever for the caller's own turns."""
         client = self._client()
         own = None if client.principal is None else client.principal.id
-        return await self.kit.approvals.allow(tool, arguments, principal=own, by=client)
+        rule = await self.kit.approvals.allow(tool, arguments, principal=own, by=client)
+        return _shown_rule(rule)
 
     @rpc
     async def client_revoke(self, id: str) -> bool:
@@ -154,6 +155,11 @@ class Approvals(Feature):
     async def _expire(self, payload: Any, _: JobContext) -> RunAgain | None:
         left = await self.kit.approvals.expire(payload["approval"])
         return None if left is None else RunAgain(left)
+
+
+def _shown_rule(rule: ApprovalRule) -> ApprovalRule:
+    """A rule as clients see it."""
+    return msgspec.structs.replace(rule, made_by=_shown(rule.made_by))
 
 
 def _shown(principal: Principal | None) -> Principal | None:

@@ -247,10 +247,8 @@ class TurnApprovals:
         parts = self._turns.parts
         tool = await find_tool_now(parts, name)
         if tool is None:
-            known = [*parts.own_tools]
-            raise ApprovalError(
-                f"There is no tool {name!r} to make a rule for.{did_you_mean(name, known)}"
-            )
+            near = did_you_mean(name[:100], [*parts.own_tools])
+            raise ApprovalError(f"There is no tool {name!r:.100} to make a rule for.{near}")
         if tool.needs_approval is False:
             raise ApprovalError(
                 f"Calls of {name!r} run without asking anybody, so a rule would do nothing. Write "
