@@ -15,9 +15,9 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Heading, Markdown, MarkdownElement
 from rich.padding import Padding
-from rich.text import Text
 
 from thinkwell.cli.cards import Card
+from thinkwell.cli.plain_text import PlainText
 
 Render = Callable[[str], list[str]]
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -62,23 +62,23 @@ class Painter:
 
     def thought(self, text: str) -> list[str]:
         """The lines of a thought."""
-        return self.lines(Padding(Text(text.strip(), style="dim italic"), (0, 0, 0, 2)))
+        return self.lines(Padding(PlainText(text.strip(), style="dim italic"), (0, 0, 0, 2)))
 
     def card(self, card: Card, moment: int) -> str:
         """One line about a tool call."""
         waits = not card.is_over and card.state != "approval-requested"
         sign = _SPINNER[moment % len(_SPINNER)] if waits else card.sign
-        line = Text(no_wrap=True, overflow="ellipsis")
+        line = PlainText(no_wrap=True, overflow="ellipsis")
         line.append(f"{sign} ", style=_COLOURS.get(card.state, "cyan") if not waits else "cyan")
         line.append(card.call, style="bold" if waits else "")
         if outcome := card.outcome:
             line.append(f" → {outcome}", style="red" if card.state == "output-error" else "dim")
-        return self._one_line(line, Text(card.took, style="dim"))
+        return self._one_line(line, PlainText(card.took, style="dim"))
 
     def status(self, text: str, moment: int) -> str:
         """One dim line that shows that something is awaited."""
         sign = _SPINNER[moment % len(_SPINNER)]
-        return self._one_line(Text(f"{sign} {text}", style="dim", no_wrap=True))
+        return self._one_line(PlainText(f"{sign} {text}", style="dim", no_wrap=True))
 
     def lines(self, renderable: RenderableType) -> list[str]:
         """Anything rich can show, as lines with their colours."""
@@ -86,9 +86,9 @@ class Painter:
             self._console.print(renderable)
         return [line.rstrip(" ") for line in capture.get().split("\n")[:-1]]
 
-    def _one_line(self, text: Text, end: Text | None = None) -> str:
+    def _one_line(self, text: PlainText, end: PlainText | None = None) -> str:
         """The text, cut if it has to be; its `end` is always seen."""
-        end = end or Text()
+        end = end or PlainText()
         width = self._console.width - 1 - cell_len(end.plain)
         if cell_len(text.plain) > width:
             text.truncate(width, overflow="ellipsis")

@@ -8,9 +8,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.rule import Rule
-from rich.table import Table
-from rich.text import Text
 
+from thinkwell.cli.plain_text import PlainTable, PlainText
 from thinkwell.core import json
 from thinkwell.messages.model_messages import (
     AssistantMessage,
@@ -45,7 +44,7 @@ def show_story(
     story: TurnStory, *, step: int | None = None, diff: bool = False, console: Console | None = None
 ) -> None:
     """All steps in short, or one with everything it was sent; with `diff`, what changed instead."""
-    out = console or Console(highlight=False)
+    out = console or Console(highlight=False, markup=False)
     out.width = min(out.width, WIDTH) if out.is_terminal else WIDTH
     view = _View(out, whole=step is not None)
     if step is None:
@@ -68,7 +67,7 @@ class _View:
     ) -> None:
         """One step."""
         self._console.print()
-        title = Text.assemble((f" step {step.number} ", "bold"), *_summary(step))
+        title = PlainText.assemble((f" step {step.number} ", "bold"), *_summary(step))
         self._console.print(Rule(title, align="left", style="dim"))
         for use in step.models:
             if len(attempts) > 1:
@@ -99,12 +98,12 @@ class _View:
         if use.error is not None:
             self.row("failed", use.error, "red")
 
-    def row(self, label: str, text: str | Text, style: str = "") -> None:
+    def row(self, label: str, text: str | PlainText, style: str = "") -> None:
         """One line, and what it needs below it."""
-        grid = Table.grid(padding=(0, 1, 0, 0))
+        grid = PlainTable.grid(padding=(0, 1, 0, 0))
         grid.add_column(width=_LABEL, style="dim", no_wrap=True)
         grid.add_column(overflow="fold")
-        grid.add_row(f"  {label}", Text(text, style=style) if isinstance(text, str) else text)
+        grid.add_row(f"  {label}", PlainText(text, style=style) if isinstance(text, str) else text)
         self._console.print(grid)
 
     def _sent(self, use: ModelUse) -> None:
@@ -151,7 +150,7 @@ class _View:
         for decision in tool.decisions:
             self.row("hook", f"{tool.tool_name}: {_decided(decision)}", "magenta")
         given = self._cut(json.dumps(tool.input)) if tool.input is not None else ""
-        self.row("tool", Text.assemble((tool.tool_name, "bold cyan"), f" {given}"))
+        self.row("tool", PlainText.assemble((tool.tool_name, "bold cyan"), f" {given}"))
         how = [tool.effect] if tool.effect else []
         if tool.waits_for is not None:
             how.append(f"waits for {'a person' if tool.waits_for == 'approval' else 'the client'}")
@@ -160,7 +159,7 @@ class _View:
         if tool.took_ms is not None and tool.effect:
             how.append(_milliseconds(tool.took_ms))
         good = tool.error is None and (tool.outcome in _GOOD or tool.waits_for)
-        self.row("", Text(" · ".join([*how, tool.call_id]), style="dim" if good else "yellow"))
+        self.row("", PlainText(" · ".join([*how, tool.call_id]), style="dim" if good else "yellow"))
         if tool.error is not None:
             self.row("", f"→ {self._cut(tool.error)}", "red")
         elif tool.output is not None:
@@ -237,8 +236,8 @@ def _of_assistant(part: TextContent | ReasoningContent | FileContent | ToolCallC
     return part.text if isinstance(part, TextContent) else f"(thinks) {part.text}"
 
 
-def _line(who: str, said: str, cut: Any, style: str = "") -> Text:
-    return Text.assemble((f"{who:<10}", "dim"), (cut(said), style))
+def _line(who: str, said: str, cut: Any, style: str = "") -> PlainText:
+    return PlainText.assemble((f"{who:<10}", "dim"), (cut(said), style))
 
 
 def _taken_up(again: Resumption) -> str:

@@ -8,9 +8,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
+from thinkwell.cli.plain_text import PlainTable, PlainText
 from thinkwell.core import json
 from thinkwell.core.clock import SystemClock
 from thinkwell.core.money import show_usd
@@ -53,7 +52,7 @@ class Printer:
     """Writes to the standard output."""
 
     def __init__(self) -> None:
-        self._console = Console(highlight=False, soft_wrap=False)
+        self._console = Console(highlight=False, markup=False, soft_wrap=False)
         if not self._console.is_terminal:
             self._console.width = WIDE
         self._now = SystemClock().now()
@@ -64,7 +63,7 @@ class Printer:
 
     def note(self, text: str) -> None:
         """One line."""
-        self._console.print(text, markup=False)
+        self._console.print(PlainText(text))
 
     def turns(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """One line per turn, and what went wrong below it."""
@@ -79,7 +78,7 @@ class Printer:
 
     def costs(self, by: str, lines: Sequence[CostLine]) -> None:
         """One line per agent, principal, day or model, the dearest first, and their sum."""
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table = PlainTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column(by, overflow="fold")
         for name in ("cost", "tokens in", "tokens out", "turns"):
             table.add_column(name, justify="right")
@@ -165,7 +164,7 @@ class Printer:
         facts.add_row("job", job.id)
         facts.add_row("agent", job.agent_id)
         facts.add_row("handler", job.name)
-        facts.add_row("status", Text(state, style=_STYLES.get(state, "")))
+        facts.add_row("status", PlainText(state, style=_STYLES.get(state, "")))
         waits = job.status == "waiting" and not job.held and job.due_at <= self._now
         because = self._due(job.due_at, served=served) if waits else job.held
         said_of = {"because": because or job.cancel_requested, "error": job.error, "key": job.key}
@@ -181,27 +180,27 @@ class Printer:
             facts.add_row("ended", self._when(job.finished_at))
         for name, value in (("payload", job.payload), ("stash", job.stash)):
             if value is not None:
-                facts.add_row(name, Text(_cut(json.dumps(value))))
+                facts.add_row(name, PlainText(_cut(json.dumps(value))))
         self._console.print(facts)
 
     def _line(self, row: Mapping[str, Any], state: str, age: str, whose: str) -> None:
-        line = Table.grid(padding=(0, 2, 0, 0), expand=False)
+        line = PlainTable.grid(padding=(0, 2, 0, 0), expand=False)
         for column in TURN_COLUMNS:
             line.add_column(min_width=column, no_wrap=True)
         line.add_column(no_wrap=True)
-        agent = Text(whose, style="bold")
+        agent = PlainText(whose, style="bold")
         rest = self._console.width - sum(TURN_COLUMNS) - 2 * len(TURN_COLUMNS)
         agent.truncate(rest, overflow="ellipsis")
         line.add_row(
-            Text(row["id"]),
-            Text(state, style=_STYLES.get(state, "")),
-            Text(age, style="dim"),
+            PlainText(row["id"]),
+            PlainText(state, style=_STYLES.get(state, "")),
+            PlainText(age, style="dim"),
             agent,
         )
         self._console.print(line)
 
     def _below(self, text: str) -> None:
-        self._console.print(Padding(Text(text, style="dim"), (0, 0, 0, 4)))
+        self._console.print(Padding(PlainText(text, style="dim"), (0, 0, 0, 4)))
 
     def turn(self, record: TurnRecord, calls: Sequence[Mapping[str, Any]]) -> None:
         """How a turn stands; what happened in it comes below."""
@@ -209,7 +208,7 @@ class Printer:
         facts = self._facts()
         facts.add_row("turn", record.request_id)
         facts.add_row("agent", record.agent_id)
-        facts.add_row("status", Text(state, style=_STYLES.get(state, "")))
+        facts.add_row("status", PlainText(state, style=_STYLES.get(state, "")))
         if record.stop_reason not in (None, state):
             facts.add_row("because", record.stop_reason)
         if record.error:
@@ -238,12 +237,12 @@ class Printer:
 
     def outcomes(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """One line per call with an unknown outcome."""
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table = PlainTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
         for name in ("agent", "call", "tool", "input", "began"):
             table.add_column(name, overflow="fold" if name == "call" else "ellipsis")
         for row in rows:
-            given = Text(_cut(json.dumps(row["input"])))
-            names = (Text(row[name]) for name in ("agent", "call_id", "tool_name"))
+            given = PlainText(_cut(json.dumps(row["input"])))
+            names = (PlainText(row[name]) for name in ("agent", "call_id", "tool_name"))
             table.add_row(*names, given, self._ago(row["claimed_at"]))
         self._console.print(table)
         self.note(
@@ -261,12 +260,12 @@ class Printer:
         facts = self._facts()
         for each in findings:
             place = f"{each.agent} {each.id}".strip()
-            facts.add_row(each.kind, Text(f"{place}: {each.text}"))
+            facts.add_row(each.kind, PlainText(f"{place}: {each.text}"))
         self._console.print(facts)
 
     def agents(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """One line per agent."""
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table = PlainTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
         table.add_column("agent", no_wrap=True, overflow="ellipsis")
         for name in ("turns", "open", "parked"):
             table.add_column(name, justify="right")
@@ -274,10 +273,12 @@ class Printer:
         table.add_column("")
         for row in rows:
             last = "" if row["last_turn_at"] is None else self._ago(row["last_turn_at"])
-            parked = Text(str(row["parked"] or 0), style="bold red" if row["parked"] else "dim")
+            parked = PlainText(
+                str(row["parked"] or 0), style="bold red" if row["parked"] else "dim"
+            )
             open_turns = str(row["unsettled"] or 0)
-            held = Text("paused", style="yellow") if row["paused_at"] is not None else ""
-            table.add_row(Text(row["id"]), str(row["turns"]), open_turns, parked, last, held)
+            held = PlainText("paused", style="yellow") if row["paused_at"] is not None else ""
+            table.add_row(PlainText(row["id"]), str(row["turns"]), open_turns, parked, last, held)
         self._console.print(table)
 
     def agent(
@@ -285,7 +286,7 @@ class Printer:
     ) -> None:
         """All about one agent; its last turns come below."""
         facts = self._facts()
-        facts.add_row("agent", Text(about["id"], style="bold"))
+        facts.add_row("agent", PlainText(about["id"], style="bold"))
         facts.add_row("made", self._when(about["created_at"]))
         if about["paused_at"] is not None:
             why = about["pause_reason"] or ""
@@ -298,7 +299,7 @@ class Printer:
             facts.add_row(name, ", ".join(said) or "none")
         facts.add_row("stored values", f"{about['stored_values']:,}")
         state = about["state"]
-        facts.add_row("state", "none" if state is None else Text(_cut(json.dumps(state))))
+        facts.add_row("state", "none" if state is None else PlainText(_cut(json.dumps(state))))
         self._console.print(facts)
 
     def report(self, report: Mapping[str, Any]) -> None:
@@ -308,10 +309,12 @@ class Printer:
         facts.add_row("log", size(report["logBytes"]))
         facts.add_row("schema", _version(report["schemaVersion"], report["newestVersion"]))
         damages = report["damages"]
-        pages = Text("damaged", style="bold red") if damages else Text("sound", style="green")
+        pages = (
+            PlainText("damaged", style="bold red") if damages else PlainText("sound", style="green")
+        )
         facts.add_row("pages", pages)
         for damage in damages:
-            facts.add_row("", Text(damage))
+            facts.add_row("", PlainText(damage))
         facts.add_row("served by", _server(report["process"], reachable=report["reachable"]))
         if "turns" in report:
             counts = ("agents", "messages", "turns", "running", "waiting", "parked")
@@ -321,8 +324,8 @@ class Printer:
             facts.add_row("jobs", ", ".join(jobs))
         self._console.print(facts)
 
-    def _facts(self) -> Table:
-        table = Table.grid(padding=(0, 2, 0, 0))
+    def _facts(self) -> PlainTable:
+        table = PlainTable.grid(padding=(0, 2, 0, 0))
         table.add_column(style="dim", no_wrap=True)
         table.add_column(overflow="fold")
         return table
@@ -340,10 +343,10 @@ def shorten(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
 
 
-def _cost_cells(line: CostLine, name: str) -> list[Text]:
+def _cost_cells(line: CostLine, name: str) -> list[PlainText]:
     cost = show_usd(line.nano_usd) + ("+" if line.unpriced else "")
     numbers = (f"{n:,}" for n in (line.input_tokens, line.output_tokens, line.turns))
-    return [Text(name), Text(cost), *map(Text, numbers)]
+    return [PlainText(name), PlainText(cost), *map(PlainText, numbers)]
 
 
 def status_of(status: str, stop_reason: str | None) -> str:

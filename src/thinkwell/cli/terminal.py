@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 
 from rich.console import Console
-from rich.text import Text
 
 from thinkwell.cli.cards import Card, Cards
+from thinkwell.cli.plain_text import PlainText
 from thinkwell.cli.region import Region
 from thinkwell.cli.reply_items import CardItem, FixedLines, GrowingText, Painter
 from thinkwell.cli.screen import Chunk
@@ -62,7 +62,10 @@ class TerminalScreen:
         """See `Screen`."""
         self._cards.update(message)
         if message["role"] != "assistant":
-            lines = [*self._painter.lines(Text(f"› {text_of(message)}", style="bold cyan")), ""]
+            lines = [
+                *self._painter.lines(PlainText(f"› {text_of(message)}", style="bold cyan")),
+                "",
+            ]
         else:
             lines = [line for part in message["parts"] for line in self._part(part)]
         self._print(lines)
@@ -71,13 +74,13 @@ class TerminalScreen:
         """See `Screen`."""
         self._settle()
         if error is not None:
-            self._print([*self._painter.lines(Text(f"✗ {error}", style="red")), ""])
+            self._print([*self._painter.lines(PlainText(f"✗ {error}", style="red")), ""])
         elif outcome == "aborted":
             self.note("Stopped.")
 
     def note(self, text: str) -> None:
         """See `Screen`."""
-        self._print([*self._painter.lines(Text(text, style="dim")), ""])
+        self._print([*self._painter.lines(PlainText(text, style="dim")), ""])
 
     def status(self, text: str) -> None:
         """See `Screen`."""

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
+from thinkwell.cli.plain_text import PlainTable, PlainText
 from thinkwell.cli.tables import WIDE
 from thinkwell.host.replaying import Replay
 from thinkwell.messages.usage import Usage
@@ -64,10 +63,10 @@ def trials_as_data(trials: Sequence[Trial], *, compares: bool) -> dict[str, Any]
 
 def show_trials(trials: Sequence[Trial], *, compares: bool) -> None:
     """For people: a table, and below it both values of each first difference."""
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = WIDE
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = PlainTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("turn", no_wrap=True)
     table.add_column("differs" if compares else "divergence", overflow="fold")
     for name in ("tokens in", "out", "seconds", "cost"):
@@ -78,8 +77,8 @@ def show_trials(trials: Sequence[Trial], *, compares: bool) -> None:
     same = sum(trial.said(compares=compares) in ("identical", "none") for trial in trials)
     before, after = _tokens(trials), _tokens(trials, now=True)
     table.add_row(
-        Text(f"{len(trials)} turn{'' if len(trials) == 1 else 's'}", style="bold"),
-        Text(f"{same} the same"),
+        PlainText(f"{len(trials)} turn{'' if len(trials) == 1 else 's'}", style="bold"),
+        PlainText(f"{same} the same"),
         _change(before.input_tokens, after.input_tokens),
         _change(before.output_tokens, after.output_tokens),
         _times(
@@ -90,18 +89,18 @@ def show_trials(trials: Sequence[Trial], *, compares: bool) -> None:
     console.print(table)
     for trial in trials if compares else ():
         if trial.replay is not None and trial.replay.first is not None:
-            console.print(Text(f"\n{trial.case.turn.request_id}", style="bold"))
-            console.print(Padding(Text(str(trial.replay.first)), (0, 0, 0, 2)))
+            console.print(PlainText(f"\n{trial.case.turn.request_id}", style="bold"))
+            console.print(Padding(PlainText(str(trial.replay.first)), (0, 0, 0, 2)))
 
 
-def _add(table: Table, trial: Trial, *, compares: bool) -> None:
+def _add(table: PlainTable, trial: Trial, *, compares: bool) -> None:
     said = trial.said(compares=compares)
     now = Usage() if trial.replay is None else trial.replay.usage
     before = trial.case.turn.usage
     good = said in ("identical", "none")
     table.add_row(
-        Text(trial.case.turn.request_id),
-        Text(said, style="green" if good else "yellow"),
+        PlainText(trial.case.turn.request_id),
+        PlainText(said, style="green" if good else "yellow"),
         _change(before.input_tokens, now.input_tokens),
         _change(before.output_tokens, now.output_tokens),
         _times(trial.seconds, trial.replay and trial.replay.seconds),
