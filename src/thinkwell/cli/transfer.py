@@ -25,7 +25,7 @@ from thinkwell.host.deletions import delete_unserved
 from thinkwell.host.erasure import asked_alone, erase_unserved
 from thinkwell.host.imports import import_agent
 from thinkwell.journal.reading import packed_journal
-from thinkwell.store.base import Transaction
+from thinkwell.store.base import commit_alone
 from thinkwell.store.read_only import ReadOnlySqlite
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.store.sqlite_lock import lock_holder
@@ -84,10 +84,7 @@ def bring_in(store: str, source: Path, agent: str | None, *, as_json: bool) -> N
 
 
 async def _import_here(store: SqliteStore, source: Path, agent: str | None) -> tuple[str, int]:
-    async def commit(work: Callable[[Transaction], Awaitable[Any]]) -> Any:
-        async with store.transaction() as tx:
-            return await work(tx)
-
+    commit = partial(commit_alone, store)
     staged = stage_file(source)
     try:
         name = agent or staged.about

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from thinkwell.agent.wiring import Shared
 from thinkwell.core.errors import StoreError
@@ -20,7 +19,7 @@ from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.trimming import Commit, erase_live_rows
 from thinkwell.journal.turn_log import Owner
-from thinkwell.store.base import Store, Transaction
+from thinkwell.store.base import Store, Transaction, commit_alone
 from thinkwell.store.deleting import (
     deleted_agents,
     has_rows,
@@ -126,10 +125,7 @@ async def delete_unserved(store: Store, agent_id: str, *, now: float) -> bool:
     The same marks and pieces: if this process dies, the next host or the next try goes on.
     """
 
-    async def commit(work: Callable[[Transaction], Awaitable[Any]]) -> Any:
-        async with store.transaction() as tx:
-            return await work(tx)
-
+    commit = partial(commit_alone, store)
     if not await has_rows(store, agent_id):
         return False
     await commit(lambda tx: mark_deleted(tx, agent_id, now=now))

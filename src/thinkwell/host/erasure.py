@@ -18,6 +18,7 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 from thinkwell.core import json
@@ -31,7 +32,7 @@ from thinkwell.journal.trimming import Commit, erase_live_rows
 from thinkwell.session.search.askers import messages_of_turn as messages_of
 from thinkwell.session.search.index import SearchIndex
 from thinkwell.session.session import Session
-from thinkwell.store.base import Row, Store, Transaction, Work
+from thinkwell.store.base import Row, Store, Transaction, commit_alone
 
 log = logging.getLogger("thinkwell.host")
 
@@ -197,10 +198,7 @@ async def erase_unserved(store: Store, principal_id: str, *, now: float) -> None
     The job is written first: if this process dies, the next host goes on.
     """
 
-    async def commit(work: Work[Any], /) -> Any:
-        async with store.transaction() as tx:
-            return await work(tx)
-
+    commit = partial(commit_alone, store)
     digest = digest_of(principal_id)
     job = new_job(digest, now)
     await commit(lambda tx: insert_job(tx, job))

@@ -112,3 +112,9 @@ class Store(Reader, Protocol):
     async def fetch_in_background(self, query: str, params: Params, /) -> Sequence[Row]:
         """A long read, away from the event loop, on a connection of its own."""
         ...
+
+
+async def commit_alone(store: Store, work: Work[T], /) -> T:
+    """Commit a work to a store that no host serves: nobody else writes, so nothing is grouped."""
+    async with store.transaction() as tx:
+        return await work(tx)

@@ -48,6 +48,7 @@ from thinkwell.store.base import Reader, Transaction
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.ask.authority import asking_for
 from thinkwell.turn.ask.opening import start_continuation
+from thinkwell.turn.known_tools import known_tool
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.approval import INPUT_CHANGED, tell_asked
 from thinkwell.turn.run.growth import OutsideAnswer
@@ -250,10 +251,8 @@ async def _declared_tool(
 
 def tool_of(parts: Parts, name: str, turn: RunningTurn | None) -> Tool | None:
     """The tool of that name, as far as it is known outside an attempt. Calls code of users."""
-    found = parts.scopes.find_tool(name)
-    tool = None if turn is None else turn.settings.tools.get(name)
-    tool = tool or (parts.own_tools.get(name) if found is None else found.tool)
-    return tool or parts.offers.find_tool(name)
+    of_turn = None if turn is None else turn.settings.tools.get(name)
+    return of_turn or known_tool(parts, name)
 
 
 async def _apply_to_running(

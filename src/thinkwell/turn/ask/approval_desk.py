@@ -41,11 +41,12 @@ from thinkwell.messages.message import is_settled, tool_parts
 from thinkwell.tools.argument_patterns import exactly, read_pattern
 from thinkwell.tools.fingerprint import schema_fingerprint
 from thinkwell.tools.tool import Tool
-from thinkwell.turn.approvers import find_tool_now, is_named
+from thinkwell.turn.approvers import is_named
 from thinkwell.turn.ask.answers import approval_answer, expired_answer, recent_messages
 from thinkwell.turn.ask.authority import demand
 from thinkwell.turn.ask.chat_request import Asker
 from thinkwell.turn.ask.client_answers import answer_as_client
+from thinkwell.turn.known_tools import find_tool_now
 from thinkwell.turn.turns import Turns
 
 

@@ -11,6 +11,7 @@ from thinkwell.core.errors import ToolError
 from thinkwell.hooks.contexts import CallInfo
 from thinkwell.journal.ledger import open_call, resolve_call
 from thinkwell.journal.turns import find_turn
+from thinkwell.turn.known_tools import known_tool
 from thinkwell.turn.parts import Parts
 from thinkwell.turn.run.earlier_calls import NOT_DONE
 from thinkwell.turn.run.redaction import check_beside, facts_beside
@@ -39,7 +40,7 @@ async def resolve_outcome(
         return False
     # The ledger replays what it holds, so the hooks look at it before it is written there.
     call = CallInfo(id=row.call_id, name=row.tool_name, arguments=row.input)
-    tool = parts.own_tools.get(row.tool_name) or parts.offers.find_tool(row.tool_name)
+    tool = known_tool(parts, row.tool_name)
     checked = await check_beside(
         parts,
         facts_beside(parts, turn, call, tool),
