@@ -138,10 +138,9 @@ class Host(Forks):
         )
         """Where sync tools run."""
         shared = Shared(store, clock or SystemClock(), self.bus, threads=self.threads, sleep=sleep)
-        self._shared, shared.crowd = shared, Crowd(limits)
-        shared.gate = ModelGate.of(model_limits, shared.clock)
+        self._shared, shared.gate = shared, ModelGate.of(model_limits, shared.clock)
         shared.models.prices, shared.budgets = PriceBook(prices), tuple(budgets)
-        limits = limits or Limits()
+        shared.crowd, limits = Crowd(limits), limits or Limits()
         self._jobs = JobRunner(shared, wake=self._with_due_jobs, limits=limits, alarm=alarm)
         self._shared.new_due_job = self._jobs.new_due
         shared.features, shared.app_version, shared.agents = tuple(features), version, self._stub

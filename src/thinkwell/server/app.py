@@ -134,7 +134,7 @@ class App:
         self.agents = options.agent_classes(agents)
         self.store = options.store_url(store)
         self.durability: Durability = options.durability(durability)
-        self.prefix, self.cors = prefix.strip("/"), cors
+        self.prefix, self.cors, self.version = prefix.strip("/"), cors, options.version(version)
         self.auth = options.function("auth", auth)
         self.on_before_connect = options.function("on_before_connect", on_before_connect)
         self.on_before_request = options.function("on_before_request", on_before_request)
@@ -145,8 +145,7 @@ class App:
         self.drain_timeout = at_least("drain_timeout", drain_timeout, 0)
         self.tool_threads = at_least("tool_threads", tool_threads, 1)
         self.tool_threads_per_agent = at_least("tool_threads_per_agent", tool_threads_per_agent, 1)
-        self.limits, self.version = limits, options.version(version)
-        self.model_limits = options.model_limits(model_limits or {})
+        self.limits, self.model_limits = limits, options.model_limits(model_limits or {})
         self.retention, self.metrics = options.retention(retention), options.metrics(metrics)
         self.prices, self.budget = options.prices(prices), options.budgets(budget)
         self._names, self._changing = options.names_of(self.agents), asyncio.Lock()
