@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from thinkwell.agent.connection import Connection
     from thinkwell.agent.think import Think
     from thinkwell.core.authority import Subject
+    from thinkwell.core.budgets import Budget
     from thinkwell.core.errors import AbortTurn, FailTurn, ThinkwellError, ToolError
     from thinkwell.core.limits import Limits
     from thinkwell.core.principal import Principal
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from thinkwell.hooks.registry import hook
     from thinkwell.hooks.rpc import RpcStream, rpc
     from thinkwell.host.inline import InlineAgent, create_agent
-    from thinkwell.journal.spending import Budget
     from thinkwell.journal.submission import Submission
     from thinkwell.messages.message import UIMessage
     from thinkwell.models.base import Model, NamedTool
@@ -49,7 +49,7 @@ _HOMES = {
     "Allow": "hooks.answers",
     "App": "server.app",
     "Block": "hooks.answers",
-    "Budget": "journal.spending",
+    "Budget": "core.budgets",
     "ChatRecovery": "hooks.recovery",
     "Connection": "agent.connection",
     "Fail": "hooks.answers",

@@ -3,6 +3,7 @@
 The tree is at the top of `core/errors.py`.
 """
 
+from thinkwell.core.budgets import BudgetError, BudgetExceededError
 from thinkwell.core.errors import (
     AbortedError,
     AbortTurn,
@@ -13,8 +14,6 @@ from thinkwell.core.errors import (
     BlockLimitError,
     BlockNotFoundError,
     BlockReadonlyError,
-    BudgetError,
-    BudgetExceededError,
     CallerLostError,
     ConfigurationError,
     ConflictError,

@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.turns.support import Log, Stage
 from thinkwell import App, Budget, Think, TurnConfig, tool
+from thinkwell.cli.main import main
+from thinkwell.core import json
+from thinkwell.core.budgets import BudgetError
 from thinkwell.core.clock import SystemClock
-from thinkwell.core.errors import (
-    AgentDefinitionError,
-    BudgetError,
-    ConfigurationError,
-    ModelError,
-)
+from thinkwell.core.errors import AgentDefinitionError, ConfigurationError, ModelError
 from thinkwell.core.principal import Principal
 from thinkwell.hooks import TurnContext
 from thinkwell.host.client import AgentAddress
@@ -288,6 +287,36 @@ async def test_a_chain_reserves_for_its_dearest_model(tmp_path: Path):
         reserved = story.steps[0].models[0].reserved
         assert reserved is not None
         assert reserved > 400 * 9e-6
+
+
+async def test_the_command_line_shows_how_budgets_stand(tmp_path: Path):
+    cls = agent_with([Budget(usd=1, per="agent"), Budget(tokens=99_000, per="day")], "done")
+    async with app_with(tmp_path, cls) as app:
+        await app.agent(cls, "a").run("go")
+    store = ["--store", f"sqlite:///{tmp_path}/b.db"]
+    shown = CliRunner().invoke(main, ["budgets", *store]).output
+    assert "agent spender/a" in shown
+    assert "$0.000015, 15 tokens" in shown
+    (row,) = json.loads(
+        CliRunner().invoke(main, ["budgets", "--agent", "spender/a", "--json", *store]).output
+    )
+    assert (row["nanoUsd"], row["reservedNanoUsd"]) == (STEP, 0)
+
+
+async def test_a_client_s_yes_passes_authorize_and_names_no_amount():
+    class Guarded(agent_with(Budget(tokens=1100, per="agent", on_breach="ask"), "never")):
+        def authorize(self, action: str, principal: Any, subject: Any) -> bool:
+            return action != "approve"
+
+    async with host_with(Guarded, "a") as (_, (a,)):
+        await a.run("x" * 300)
+        (waiting,) = await a.approvals.pending()
+        client = await Stage(a.host_of_test, a, Guarded.model, Log()).connect()
+        forged = {"toolCallId": waiting.tool_call_id, "approved": True, "input": {"tokens": 10**9}}
+        await client.send(type="cf_agent_tool_approval", **forged)
+        assert [asked.id for asked in await a.approvals.pending()] == [waiting.id]
+        (state,) = await a.budgets.states()
+        assert (state.tokens, state.spent_tokens) == (1100, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from thinkwell.agent.rpc import rpc_methods
 from thinkwell.agent.state import check_initial, check_initial_fits, shape_of
+from thinkwell.core.budgets import read_budgets
 from thinkwell.core.errors import AgentDefinitionError, ConfigurationError
 from thinkwell.core.spelling import did_you_mean
 from thinkwell.features.schedules.marks import check_scheduled_methods
@@ -22,7 +23,6 @@ from thinkwell.hooks.registry import ALIASES, hook_mark
 from thinkwell.hooks.rpc import is_rpc
 from thinkwell.hooks.seats import features_of, left_out
 from thinkwell.hooks.time_limits import limits_of
-from thinkwell.journal.spending import read_budgets
 from thinkwell.messages.message import BUDGET_TOOL
 from thinkwell.tools.tool import expiring_tools, is_tool, read_tools
 from thinkwell.turn.ask.policy import STRATEGIES, read_policy

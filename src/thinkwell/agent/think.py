@@ -17,6 +17,7 @@ from thinkwell.agent.entry import RunOptions, run
 from thinkwell.agent.lifecycle import Lifecycle
 from thinkwell.agent.parity import Parity
 from thinkwell.agent.registration import Registration
+from thinkwell.core.budgets import Budget
 from thinkwell.core.errors import ModelNotConfiguredError, TurnNotFoundError
 from thinkwell.core.signal import AbortSignal
 from thinkwell.core.user_code import MaybeAsync
@@ -31,7 +32,6 @@ from thinkwell.features.scopes import Scopes
 from thinkwell.features.telemetry import Telemetry
 from thinkwell.features.turn_details import TurnFacts
 from thinkwell.hooks.feature import Feature, Without
-from thinkwell.journal.spending import Budget
 from thinkwell.journal.submission import Submission
 from thinkwell.journal.tail import end_chunks
 from thinkwell.messages.message import UIMessage

@@ -21,6 +21,7 @@ from thinkwell.agent.kit import AgentKit
 from thinkwell.agent.rpc import rpc_methods
 from thinkwell.agent.state import StateBox
 from thinkwell.agent.think import Think
+from thinkwell.core.budgets import Budget
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.degradations import Degradations
@@ -51,7 +52,6 @@ from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.joined_writes import write_soon
 from thinkwell.journal.left_rows import LeftRows
-from thinkwell.journal.spending import Budget
 from thinkwell.journal.storage import AGENT, Storage
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turn_log import Owner

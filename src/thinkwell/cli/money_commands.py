@@ -1,4 +1,4 @@
-"""The commands about money: what turns have cost."""
+"""The commands about money: what turns have cost, and how budgets stand."""
 
 from __future__ import annotations
 
@@ -30,3 +30,14 @@ def add_money(main: click.Group, json_option: Decorate, store_option: Decorate) 
         from thinkwell.cli.costs import show_costs
 
         show_costs(store, **options)
+
+    @main.command()
+    @click.option("--agent", help="Only those of one agent (class/name) and its answers.")
+    @click.option("--limit", default=30, show_default=True, help="How many, the last used first.")
+    @json_option
+    @store_option
+    def budgets(store: str, **options: Any) -> None:
+        """How budgets stand: what is spent, and what is reserved by steps that run."""
+        from thinkwell.cli.costs import show_budgets
+
+        show_budgets(store, **options)

@@ -93,6 +93,24 @@ class Printer:
                 "Install thinkwell[prices], or name them in App(prices={...})."
             )
 
+    def budgets(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One line per sum that a budget counts, in dollars and in tokens."""
+        table = PlainTable(box=None, padding=(0, 2, 0, 0), header_style="dim")
+        table.add_column("whose", overflow="fold")
+        for name in ("spent", "reserved", "allowed on top"):
+            table.add_column(name, justify="right")
+        for row in rows:
+            owner, subject, day = row["scope"].split("|", 1)[0], *row["scope"].rsplit("|", 1)
+            whose = subject.partition("|")[2].replace(":", " ", 1).strip()
+            kind = "all agents" if owner == "*" else owner
+            named = " ".join(filter(None, (f"{kind}:", whose, day)))
+            sums = (
+                f"{show_usd(row[f'{word}nano_usd'])}, {row[f'{word}tokens']:,} tokens"
+                for word in ("", "reserved_", "added_")
+            )
+            table.add_row(PlainText(named), *map(PlainText, sums))
+        self._console.print(table)
+
     def jobs(self, rows: Sequence[Mapping[str, Any]], *, served: bool) -> None:
         """One line per job, and what went wrong, or why it does not run, below it."""
         for row in rows:

@@ -59,7 +59,7 @@ hook cannot swallow them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 STILL_RUNS = "Stopped; it may still finish."
 """What is read of a call that was stopped and ignored it."""
@@ -176,30 +176,6 @@ class ModelBusyError(ModelError):
 
 class ModelTimeoutError(ModelError):
     """The model took longer than the turn allows."""
-
-
-class BudgetError(TurnError):
-    """A budget cannot be kept: the price of a model is not known, or there is no such budget."""
-
-
-class BudgetExceededError(BudgetError):
-    """A budget has no room for the next step of the turn.
-
-    `figures` are for people: `budget`, `spent`, `reserved` by steps that run, `needed` at most.
-    """
-
-    client_text = "The budget for this conversation is used up."
-    """What clients read; amounts are the operator's business."""
-
-    def __init__(self, words: str, figures: Mapping[str, str], asked: str = "") -> None:
-        super().__init__(
-            f"The budget {words} of {figures['budget']} has no room for this step: "
-            f"{figures['spent']} is spent, {figures['reserved']} is reserved by steps that run, "
-            f"and the step may need up to {figures['needed']}.{asked} Raise the budget, allow more "
-            "with `agent.budgets.extend(...)`, or set a lower max_output_tokens."
-        )
-        self.budget = words
-        self.figures = dict(figures)
 
 
 class MaxStepsError(TurnError):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import cast
 
+from thinkwell.core.budgets import Per
 from thinkwell.hooks.feature import Feature
-from thinkwell.journal.spending import Per
 from thinkwell.turn.ask.budget_desk import BudgetState, Whose
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from thinkwell.agent.definition import check_served
 from thinkwell.agent.instance import Instance
 from thinkwell.agent.wiring import Activation, Shared, wake
+from thinkwell.core.budgets import Budget
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock, SystemClock
 from thinkwell.core.errors import (
@@ -61,7 +62,6 @@ from thinkwell.journal.boots import (
     mark_steady,
     mark_stopped,
 )
-from thinkwell.journal.spending import Budget
 from thinkwell.journal.store_health import Sleep
 from thinkwell.journal.turns import has_work
 from thinkwell.models.gate import ModelGate
@@ -130,9 +130,8 @@ class Host(Forks):
         alarm: Sleep = asyncio.sleep,  # until the next job is due
         lasted: Sleep = asyncio.sleep,  # until this life of the process counts as steady
     ) -> None:
-        self._classes = classes_by_name(agents)
         self._instance, self._store, self._starts = instance, store, Starts(store)
-        self.bus = bus or EventBus()
+        self._classes, self.bus = classes_by_name(agents), bus or EventBus()
         self.threads = ThreadPool(
             tool_threads, per_owner=tool_threads_per_agent, on_queued=self._report_queued
         )

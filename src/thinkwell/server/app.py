@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from typing import Self
 
     from thinkwell.agent.agent import Agent
+    from thinkwell.core.budgets import Budget
     from thinkwell.hooks.feature import Feature
     from thinkwell.host.app_turns import AppTurns
     from thinkwell.host.control import Control
     from thinkwell.host.host import Host
     from thinkwell.host.operators import Operators
-    from thinkwell.journal.spending import Budget
     from thinkwell.models.prices import Price
     from thinkwell.server.access import Auth, BeforeHook
     from thinkwell.server.edge import Edge
@@ -131,8 +131,7 @@ class App:
         prices: Mapping[str, Price] | None = None,
         budget: Budget | Sequence[Budget] = (),
     ) -> None:
-        self.agents = options.agent_classes(agents)
-        self.store = options.store_url(store)
+        self.agents, self.store = options.agent_classes(agents), options.store_url(store)
         self.durability: Durability = options.durability(durability)
         self.prefix, self.cors, self.version = prefix.strip("/"), cors, options.version(version)
         self.auth = options.function("auth", auth)

@@ -13,7 +13,7 @@ from thinkwell.models.limits import ModelLimits
 
 if TYPE_CHECKING:
     from thinkwell.agent.agent import Agent
-    from thinkwell.journal.spending import Budget
+    from thinkwell.core.budgets import Budget
     from thinkwell.models.prices import Price
     from thinkwell.store.sqlite import Durability
 
@@ -129,7 +129,7 @@ def budgets(value: Budget | Sequence[Budget]) -> tuple[Budget, ...]:
     """The budgets of all agents together."""
     if not value:
         return ()
-    from thinkwell.journal.spending import read_budgets
+    from thinkwell.core.budgets import read_budgets
 
     return read_budgets(value, "App(budget=...)")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import msgspec
 
+from thinkwell.core.budgets import Budget, read_budgets
 from thinkwell.core.bus import EventBus
 from thinkwell.core.clock import Clock
 from thinkwell.core.tasks import TaskOwner
@@ -23,7 +24,7 @@ from thinkwell.hooks.time_limits import TimeLimits
 from thinkwell.journal.group_commit import GroupCommit
 from thinkwell.journal.joined_writes import Together
 from thinkwell.journal.left_rows import LeftRows
-from thinkwell.journal.spending import ALL_AGENTS, Budget, HeldBudget, read_budgets
+from thinkwell.journal.spending import ALL_AGENTS, HeldBudget
 from thinkwell.journal.turn_log import Owner
 from thinkwell.messages.message import Part, UIMessage
 from thinkwell.models.base import Model

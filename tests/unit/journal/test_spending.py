@@ -5,16 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thinkwell.journal.spending import (
-    Breach,
-    Budget,
-    HeldBudget,
-    Need,
-    ScopeSums,
-    fits,
-    judge,
-    limit_of,
-)
+from thinkwell.core.budgets import Budget
+from thinkwell.journal.spending import Breach, HeldBudget, Need, ScopeSums, fits, judge, limit_of
 from thinkwell.journal.turns import TurnRecord
 
 TURN = TurnRecord(

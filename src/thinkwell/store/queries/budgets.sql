@@ -5,8 +5,8 @@
 SELECT * FROM spending WHERE scope IN (SELECT value FROM json_each(:scopes));
 
 -- name: list_spending
--- All scopes whose names begin so, the last changed first.
-SELECT * FROM spending WHERE agent IS :agent OR :agent IS NULL ORDER BY changed_at DESC LIMIT :limit;
+-- Every sum that a budget counts, the last changed first; of one agent, those of its own.
+SELECT * FROM spending WHERE agent = :agent OR :agent IS NULL ORDER BY changed_at DESC LIMIT :limit;
 
 -- name: reserve_spending
 -- A step may cost so much: no scope has room for it any more.

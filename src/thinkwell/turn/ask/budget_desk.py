@@ -7,16 +7,13 @@ from decimal import Decimal
 
 import msgspec
 
-from thinkwell.core.errors import BudgetError
+from thinkwell.core.budgets import Amount, Budget, BudgetError, Per
 from thinkwell.core.money import read_amount, to_nano, to_usd
 from thinkwell.core.principal import Principal
 from thinkwell.journal.spending import (
     ALL_AGENTS,
     UNUSED,
-    Amount,
-    Budget,
     Limit,
-    Per,
     ScopeSums,
     add_allowance,
     limit_of,

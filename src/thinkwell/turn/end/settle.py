@@ -14,13 +14,8 @@ from typing import assert_never
 import msgspec
 
 from thinkwell.core import json
-from thinkwell.core.errors import (
-    BudgetExceededError,
-    OwnershipLostError,
-    SessionError,
-    StoreError,
-    TurnError,
-)
+from thinkwell.core.budgets import BudgetExceededError
+from thinkwell.core.errors import OwnershipLostError, SessionError, StoreError, TurnError
 from thinkwell.core.turn_events import ChatRequestFailed, ChatTurnParked
 from thinkwell.hooks.contexts import Classification, ModelResponse
 from thinkwell.hooks.dispatch import Hooks

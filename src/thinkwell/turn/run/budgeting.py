@@ -12,14 +12,14 @@ turn ends as for every approval, and the call adds what the author offers once s
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
-from thinkwell.core import json
-from thinkwell.core.errors import BudgetError, BudgetExceededError, ModelError
+from thinkwell.core.budgets import Amount, BudgetExceededError
+from thinkwell.core.errors import ModelError
 from thinkwell.core.ids import new_id
 from thinkwell.core.money import show_usd
 from thinkwell.journal.asked import if_not_stored
@@ -27,9 +27,7 @@ from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.events import StepReserved, encode_event, kind_of
 from thinkwell.journal.joined_writes import write_soon
 from thinkwell.journal.spending import (
-    Amount,
     Breach,
-    HeldBudget,
     Limit,
     Need,
     Reservation,
@@ -39,10 +37,7 @@ from thinkwell.journal.spending import (
     reserve,
 )
 from thinkwell.messages.message import BUDGET_MARK, BUDGET_TOOL, asks_for_budget, tool_parts
-from thinkwell.messages.model_messages import FileContent, ModelMessage
 from thinkwell.messages.usage import Usage
-from thinkwell.models.base import Model, ModelRequest
-from thinkwell.models.prices import KnownPrice, chain_of
 from thinkwell.store.base import Transaction
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.end.ending import StageError
@@ -50,15 +45,10 @@ from thinkwell.turn.parts import held_budgets
 from thinkwell.turn.run.pending_call import PendingCall
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.step import Step
+from thinkwell.turn.run.worst_case import worst_cases
 
 log = logging.getLogger("thinkwell.turn")
 
-SAFE_OUTPUTS: Final = (4096, 1024)
-"""Limits of the output that every model accepts, if nobody gave one and there is little room."""
-PER_MESSAGE: Final = 16
-"""Tokens that a provider adds around a message or a tool."""
-PER_IMAGE: Final = 50_000
-"""More than any provider counts for an image, whatever its size."""
 SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
     "properties": {
@@ -88,7 +78,7 @@ async def reserve_step(turn: RunningTurn, step: Step) -> Step | PendingCall:
         return step
     await parts.prices.load(step.model)
     limits = [limit_of(held, turn.record, now) for held in budgets]
-    needs = _needs(turn, step, budgets)
+    needs = worst_cases(turn, step, budgets)
 
     async def work(tx: Transaction) -> Reservation | Breach:
         kept = turn.kept is not None
@@ -169,96 +159,6 @@ async def _close(turn: RunningTurn, spent: Amount | None) -> None:
 
     await parts.commits.insist(parts.owner, work)
     turn.reserved = None
-
-
-# How much a step can cost
-
-
-def _needs(turn: RunningTurn, step: Step, budgets: Sequence[HeldBudget]) -> list[Need]:
-    """The worst case, and smaller ones that a limit of the output would make of it."""
-    priced = any(held.budget.usd is not None for held in budgets)
-    find = turn.parts.prices.find
-    known = {each: find(each.provider, each.model_id) for each in chain_of(step.model)}
-    unknown = next((model for model, price in known.items() if price is None), None)
-    if priced and unknown is not None:
-        raise StageError("step", no_price(unknown))
-    given = estimate_input(step.request)
-    windows = [price.context_window for price in known.values() if price is not None]
-    if windows and all(windows):
-        given = min(given, max(cast("list[int]", windows)))  # a longer request is refused
-    thinking = _thinking(step.request)
-    if (limit := step.request.max_output_tokens) is not None:
-        return [_need(known, given, limit + thinking, priced=priced)]
-    needs: list[Need] = []
-    outputs = [_output_limit(model, price) for model, price in known.items()]
-    if all(outputs):
-        most = max(cast("list[int]", outputs))
-        needs.append(_need(known, given, most + thinking, priced=priced))
-    for limit in SAFE_OUTPUTS:
-        need = _need(known, given, limit + thinking, priced=priced)
-        needs.append(msgspec.structs.replace(need, limit=limit))
-    return needs
-
-
-def _need(
-    known: Mapping[Model, KnownPrice | None], given: int, output: int, *, priced: bool
-) -> Need:
-    """Of a chain the dearest model counts: any of them may be the one that answers."""
-    prices = [price for price in known.values() if price is not None] if priced else []
-    nano = max((price.worst_of(given, output) for price in prices), default=0)
-    return Need(nano_usd=nano, tokens=given + output)
-
-
-def _output_limit(model: Model, price: KnownPrice | None) -> int | None:
-    if model.provider == "anthropic":
-        from thinkwell.models.anthropic_request import default_max_tokens
-
-        return default_max_tokens(model.model_id)  # what the adapter sends
-    return None if price is None else price.max_output_tokens or price.context_window
-
-
-def _thinking(request: ModelRequest) -> int:
-    """Tokens of reasoning that Anthropic is allowed on top of the limit."""
-    found: Any = request.provider_options
-    for name in ("anthropic", "thinking", "budget_tokens"):
-        found = cast("Any", found).get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, int) else 0
-
-
-def estimate_input(request: ModelRequest) -> int:
-    """No fewer tokens than any provider counts: a token is at least one byte of text."""
-    total = len(request.system.encode()) + PER_MESSAGE
-    if request.tools:
-        total += len(json.dumps(request.tools)) + PER_MESSAGE * len(request.tools)
-    if request.response_format is not None:
-        total += len(json.dumps(dict(request.response_format)))
-    return total + sum(_message_tokens(message) for message in request.messages)
-
-
-def _message_tokens(message: ModelMessage) -> int:
-    if isinstance(message.content, str):
-        return PER_MESSAGE + len(message.content.encode())
-    return PER_MESSAGE + sum(
-        _file_tokens(part) if isinstance(part, FileContent) else len(json.dumps(part).encode())
-        for part in message.content
-    )
-
-
-def _file_tokens(file: FileContent) -> int:
-    if file.media_type.startswith("image/"):
-        return PER_IMAGE
-    # Of a file behind an address nobody knows the size; a context window cuts this down.
-    return len(file.url) if file.url.startswith("data:") else 1_000_000
-
-
-def no_price(model: Model) -> BudgetError:
-    """The error for a model under a budget in dollars that nobody knows the price of."""
-    name = f"{model.provider}:{model.model_id}"
-    return BudgetError(
-        f"A budget in dollars needs the price of {name!r}, which is not known. Give it: "
-        f'`App(prices={{"{name}": Price(input=..., output=...)}})`, in dollars per million tokens; '
-        "or install thinkwell[prices]; or give the budget in tokens."
-    )
 
 
 # No room
