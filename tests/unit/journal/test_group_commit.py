@@ -294,6 +294,16 @@ class TestGroups:
         await bench.commits.run(other.owner, _nothing)
         assert log.written == 1
 
+    async def test_a_turn_that_ends_in_the_next_iteration_takes_its_chunks_along(
+        self, bench: Bench
+    ):
+        log = await bench.log()
+        heard = listen(log)
+        bench.say(log, 1)
+        await asyncio.sleep(0)
+        await bench.commits.insist(log.owner, lambda _: _say(bench, log, 2), at_once=True)
+        assert heard == [(0, [1, 2])]
+
     async def test_a_cancelled_caller_leaves_a_whole_commit_behind(self, bench: Bench):
         log = await bench.log()
         heard = listen(log)
@@ -633,3 +643,7 @@ def _set_state(owner: Owner, state: str) -> Any:
 async def _state(bench: Bench, owner: Owner) -> str | None:
     row = await bench.store.fetch_one("agent_row", {"id": owner.agent_id})
     return None if row is None else row["state"]
+
+
+async def _say(bench: Bench, log: TurnLog, number: int) -> None:
+    bench.say(log, number)
