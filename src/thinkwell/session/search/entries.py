@@ -20,7 +20,7 @@ from thinkwell.store.base import Row
 
 LONGEST_ENTRY = 4000
 """Characters of one entry: what one statement takes into the index, and one result shows."""
-LONGEST_LEAD = 500
+LONGEST_LEAD = 250
 """Characters of the text before it: its end says what the message is about."""
 
 

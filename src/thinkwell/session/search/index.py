@@ -25,12 +25,14 @@ from thinkwell.store.base import Commit, Row, Store, Transaction
 
 SLICE, SLICE_BYTES = 100, 256_000
 """Messages, and bytes of them, that are read at once."""
-WRITE = 4000
+WRITE = 3000
 """Characters that one transaction takes into the index."""
 TAKEN_OUT = 8
 """Messages that one transaction takes out of it."""
-MERGED = 32
+MERGED = 8
 """Pages that one transaction merges."""
+FEW = 20
+"""Messages after which the index is not merged: the last turns, which a search takes in itself."""
 AT_SEARCH = 8
 """Slices that a search may index before it looks: the last few turns, not a backfill."""
 
@@ -81,11 +83,14 @@ class SearchIndex:
             more = True
             while more:
                 more = await self._changed_slice()
-            for query in ("merge_words", "merge_parts"):
-                pages, more = -MERGED, True  # all of it into one, not just what is worth it
-                while more:
-                    more = await self._commit(partial(_merge, query, pages))
-                    pages = MERGED
+            await self._merge(-MERGED)  # all of it into one, not just what is worth it
+
+    async def _merge(self, pages: int = MERGED) -> None:
+        """Merge the pieces that transactions left, or searches would have to look at each."""
+        for query in ("merge_words", "merge_parts"):
+            more = await self._commit(partial(_merge_pages, query, pages))
+            while more:
+                more = await self._commit(partial(_merge_pages, query, MERGED))
 
     async def _new_slice(self, cls: str) -> bool:
         """Index the next messages of a class. False if there are none."""
@@ -109,6 +114,8 @@ class SearchIndex:
             await asyncio.sleep(0)
         await self._commit(partial(_set_mark, cls, upto))
         self._marks[cls] = upto
+        if len(seqs) > FEW:
+            await self._merge()
         self._crash_here("x1")
         return True
 
@@ -260,7 +267,7 @@ async def _set_mark(cls: str, upto: int, tx: Transaction) -> None:
     await tx.execute("set_search_mark", {"class": cls, "upto": upto})
 
 
-async def _merge(query: str, pages: int, tx: Transaction) -> bool:
+async def _merge_pages(query: str, pages: int, tx: Transaction) -> bool:
     """Merge a piece of the index. False if there was nothing to merge."""
     before = await tx.fetch_one("changes_so_far", {})
     await tx.execute(query, {"pages": pages})

@@ -67,25 +67,25 @@ def quoted(word: str) -> str:
     return '"' + word.replace('"', '""') + '"'
 
 
-def match_all(words: Iterable[str], columns: str, scope: Sequence[str]) -> str:
+def match_all(words: Iterable[str], columns: str, within: str) -> str:
     """Entries with every word."""
-    return _match(" AND ".join(map(quoted, words)), columns, scope)
+    return _match(" AND ".join(map(quoted, words)), columns, within)
 
 
-def match_any(words: Iterable[str], columns: str, scope: Sequence[str]) -> str:
-    """Entries with one of the words."""
-    return _match(" OR ".join(map(quoted, words)), columns, scope)
-
-
-def match_phrase(words: Iterable[str], columns: str, scope: Sequence[str]) -> str:
+def match_phrase(words: Iterable[str], columns: str, within: str) -> str:
     """Entries with these words one after the other."""
-    return _match(quoted(" ".join(words)), columns, scope)
+    return _match(quoted(" ".join(words)), columns, within)
 
 
-def _match(expression: str, columns: str, scope: Sequence[str]) -> str:
-    inside = " AND ".join(map(quoted, scope))
+def match_scope(every: Sequence[str], one_of: Sequence[str]) -> str:
+    """Entries with all of these words of their scope, and one of those; "" if there are none."""
+    said = [" AND ".join(map(quoted, every)), " OR ".join(map(quoted, one_of))]
+    return " AND ".join(f"{{scope}} : ({each})" for each in said if each)
+
+
+def _match(expression: str, columns: str, within: str) -> str:
     said = f"{{{columns}}} : ({expression})"
-    return f"{{scope}} : ({inside}) AND {said}" if scope else said
+    return f"{within} AND {said}" if within else said
 
 
 def scope_token(kind: str, value: str) -> str:
@@ -93,7 +93,7 @@ def scope_token(kind: str, value: str) -> str:
 
     It ends with a digit, so that the stemmer leaves it alone.
     """
-    return f"{kind}{blake2b(value.encode('utf-8', 'replace'), digest_size=8).hexdigest()}0"
+    return f"{kind}{blake2b(value.encode('utf-8', 'replace'), digest_size=6).hexdigest()}0"
 
 
 def parts_of(text: str) -> str:

@@ -117,20 +117,31 @@ SELECT total_changes() AS count;
 SELECT COUNT(*) AS count
 FROM (SELECT 1 FROM search_words WHERE search_words MATCH :match LIMIT :most);
 
--- name: find_words
--- The best entries among the newest that match. Entries that are out of date are left out.
-SELECT e.seq, e.agent, e.session, e.message_id, e.whose, e.role, e.created_at, e.text, found.score
-FROM (SELECT rowid AS id, bm25(search_words, 1.0, 0.4, 0.0) AS score
-      FROM search_words WHERE search_words MATCH :match ORDER BY rowid DESC LIMIT :candidates) found
-JOIN search_entries e ON e.id = found.id
-WHERE (:agent IS NULL OR e.agent = :agent) AND (:whose IS NULL OR e.whose = :whose)
+-- name: matching_entries
+-- The newest entries that match.
+SELECT rowid AS id FROM search_words WHERE search_words MATCH :match
+ORDER BY rowid DESC LIMIT :most;
+
+-- name: entries_with_word
+-- The newest entries that have a word: in their own text, and in the text before it.
+SELECT id, 0 AS in_lead FROM (SELECT rowid AS id FROM search_words
+                              WHERE search_words MATCH :in_text ORDER BY rowid DESC LIMIT :most)
+UNION ALL
+SELECT id, 1 FROM (SELECT rowid AS id FROM search_words
+                   WHERE search_words MATCH :in_lead ORDER BY rowid DESC LIMIT :most);
+
+-- name: found_entries
+-- Entries by id, as far as they may be shown; ids is a JSON array. What is out of date is left out.
+SELECT e.id, e.seq, e.agent, e.session, e.message_id, e.role, e.created_at, e.text
+FROM search_entries e
+WHERE e.id IN (SELECT value FROM json_each(:ids))
+  AND (:agent IS NULL OR e.agent = :agent) AND (:whose IS NULL OR e.whose = :whose)
   AND e.created_at >= :after AND e.created_at < :before
-  AND NOT EXISTS (SELECT 1 FROM search_again g WHERE g.seq = e.seq)
-ORDER BY found.score, e.seq DESC LIMIT :limit;
+  AND NOT EXISTS (SELECT 1 FROM search_again g WHERE g.seq = e.seq);
 
 -- name: find_parts
 -- The same by parts of identifiers and of texts without spaces, the newest first.
-SELECT e.seq, e.agent, e.session, e.message_id, e.whose, e.role, e.created_at, e.text, 0.0 AS score
+SELECT e.id, e.seq, e.agent, e.session, e.message_id, e.role, e.created_at, e.text
 FROM search_parts JOIN search_entries e ON e.id = search_parts.rowid
 WHERE search_parts MATCH :match
   AND (:agent IS NULL OR e.agent = :agent) AND (:whose IS NULL OR e.whose = :whose)
@@ -145,7 +156,7 @@ ORDER BY search_parts.rowid DESC LIMIT :limit;
 -- name: find_texts
 -- The same by looking at every text: for what is too short for any index, and for exact pieces.
 -- `in_parts` looks only at identifiers and texts without spaces.
-SELECT e.seq, e.agent, e.session, e.message_id, e.whose, e.role, e.created_at, e.text, 0.0 AS score
+SELECT e.id, e.seq, e.agent, e.session, e.message_id, e.role, e.created_at, e.text
 FROM search_entries e
 WHERE (:agent IS NULL OR e.agent = :agent) AND (:whose IS NULL OR e.whose = :whose)
   AND e.created_at >= :after AND e.created_at < :before
