@@ -289,6 +289,20 @@ async def test_a_chain_reserves_for_its_dearest_model(tmp_path: Path):
         assert reserved > 400 * 9e-6
 
 
+async def test_a_model_that_can_have_no_price_is_refused_at_the_start(tmp_path: Path):
+    cls = agent_with(Budget(usd=1))
+    cls.model = "ollama:llama3"
+    with pytest.raises(ConfigurationError, match=r'App\(prices=\{"ollama:llama3": Price\('):
+        async with app_with(tmp_path, cls):
+            pass
+    free = {"ollama:llama3": Price(input=0, output=0)}
+    async with app_with(tmp_path, cls, prices=free):
+        pass
+    cls.budget = Budget(tokens=10)
+    async with app_with(tmp_path, cls):
+        pass
+
+
 async def test_the_command_line_shows_how_budgets_stand(tmp_path: Path):
     cls = agent_with([Budget(usd=1, per="agent"), Budget(tokens=99_000, per="day")], "done")
     async with app_with(tmp_path, cls) as app:

@@ -53,6 +53,7 @@ from thinkwell.host.job_runner import JobRunner
 from thinkwell.host.lives import agents_to_wake, begin_life
 from thinkwell.host.local import LocalHostClient
 from thinkwell.host.operators import Operators
+from thinkwell.host.priced import check_priced
 from thinkwell.host.served_classes import classes_by_name
 from thinkwell.host.starts import Starts
 from thinkwell.host.stub import AgentStub
@@ -145,6 +146,7 @@ class Host(Forks):
         shared.features, shared.app_version, shared.agents = tuple(features), version, self._stub
         for cls in self._classes.values():
             check_served(cls, features_of(cls, features))  # not when the first agent wakes
+            check_priced(cls, budgets, prices or {})
         self._upkeep = Upkeep(shared, retention, self._new_erasure(), served=self._classes)
         self.operators = Operators(self._shared, self._go_on)
         """What operators do to it."""
