@@ -20,7 +20,7 @@ from thinkwell.journal.events import (
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.store.base import Params, Row
 from thinkwell.store.read_only import ReadOnlySqlite
-from thinkwell.turn.recorded_requests import journal_of, recorded_requests
+from thinkwell.turn.recorded_requests import journal_before, journal_of, recorded_requests
 from thinkwell.turn.travel.export import make_case
 from thinkwell.turn.travel.story import PriceFunction, TurnStory, tell
 
@@ -77,7 +77,9 @@ def turn_story(
     """What happened in a turn, step by step; None if its journal is no longer kept."""
 
     async def told() -> TurnStory:
-        return await tell(await make_case(Beside(database), record), price)
+        beside = Beside(database)
+        earlier = await journal_before(beside, record)
+        return await tell(await make_case(beside, record), price, earlier)
 
     try:
         return asyncio.run(told())

@@ -11,6 +11,7 @@ from rich.rule import Rule
 
 from thinkwell.cli.plain_text import PlainTable, PlainText
 from thinkwell.core import json
+from thinkwell.journal.prefix import CacheBreak
 from thinkwell.messages.model_messages import (
     AssistantMessage,
     FileContent,
@@ -93,6 +94,8 @@ class _View:
             self.row("waits", f"for a free model slot: {use.waits_for}", "yellow")
         if use.waited:
             self.row("waited", f"{_milliseconds(use.waited * 1000)} for a free model slot", "dim")
+        if use.cache_break is not None:
+            self.row("cache", _broken(use.cache_break), "yellow")
         for again in use.resumed:
             self.row("resumed", _taken_up(again))
         if use.error is not None:
@@ -238,6 +241,14 @@ def _of_assistant(part: TextContent | ReasoningContent | FileContent | ToolCallC
 
 def _line(who: str, said: str, cut: Any, style: str = "") -> PlainText:
     return PlainText.assemble((f"{who:<10}", "dim"), (cut(said), style))
+
+
+def _broken(found: CacheBreak) -> str:
+    since = found.since if found.since.startswith("step ") else f"turn {found.since}"
+    said = f"{found.block} changed since {since}"
+    return (
+        said if found.lost_tokens is None else f"{said}: {found.lost_tokens:,} cached tokens lost"
+    )
 
 
 def _taken_up(again: Resumption) -> str:

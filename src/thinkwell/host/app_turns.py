@@ -18,6 +18,7 @@ from thinkwell.host.replaying import Prepare, Replay, replay_case
 from thinkwell.journal.budget import DEATHS
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.models.resolve import ModelLike
+from thinkwell.turn.recorded_requests import journal_before
 from thinkwell.turn.travel.case import Case, LeftOut
 from thinkwell.turn.travel.export import make_case
 from thinkwell.turn.travel.recording import Tools
@@ -52,7 +53,9 @@ class AppTurns:
         self, request_id: str, *, agent: str | None = None, price: PriceFunction | None = None
     ) -> TurnStory:
         """What happened in a turn, step by step."""
-        return await tell(await self.export(request_id, agent=agent), price)
+        case = await self.export(request_id, agent=agent)
+        earlier = await journal_before(self._host().store, case.turn)
+        return await tell(case, price, earlier)
 
     async def export(
         self, request_id: str, *, agent: str | None = None, leave_out: Collection[LeftOut] = ()

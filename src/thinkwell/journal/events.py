@@ -71,6 +71,10 @@ class ModelAsked(JournalBody, frozen=True, kw_only=True):
     messages: tuple[tuple[str, int, int], ...] = ()
     settings: Mapping[str, Any] = {}
     """All other fields of the request that are not as usual, by name."""
+    same: int = 0
+    """How many messages are as in the request before it in this turn."""
+    prints: str = ""
+    """A hash of each message behind those, four characters each (`journal/prefix.py`)."""
     incomplete: str | None = None
     """Why the request is not here: it held something that JSON cannot hold."""
 

@@ -3,6 +3,7 @@
 The mock provider brings an HTTP server; import it from `thinkwell.testing.mock_provider`.
 """
 
+from thinkwell.testing.prefix import assert_prefix_stable
 from thinkwell.testing.replaying import replay
 from thinkwell.testing.scripted import (
     Gate,
@@ -18,6 +19,7 @@ from thinkwell.testing.scripted import (
 __all__ = [
     "Gate",
     "ScriptedModel",
+    "assert_prefix_stable",
     "call",
     "error",
     "finish",

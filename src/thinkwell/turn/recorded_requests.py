@@ -48,6 +48,20 @@ async def journal_of(reader: Reader, record: TurnRecord) -> StoredJournal | None
     return await read_journal(reader, record)
 
 
+async def journal_before(reader: Reader, record: TurnRecord) -> tuple[str, StoredJournal] | None:
+    """The id and the journal of the turn before this one that asked a model, if it is kept."""
+    before = await turn_before(reader, record)
+    journal = None if before is None else await journal_of(reader, before)
+    return None if before is None or journal is None else (before.request_id, journal)
+
+
+async def turn_before(reader: Reader, record: TurnRecord) -> TurnRecord | None:
+    """The turn accepted last before this one that asked a model."""
+    names = {"agent": record.agent_id, "id": record.request_id}
+    row = await reader.fetch_one("turn_before", names)
+    return None if row is None else TurnRecord.from_row(row)
+
+
 class LostRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A model call whose request does not come back, and why."""
 

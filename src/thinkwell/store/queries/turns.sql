@@ -17,6 +17,13 @@ SELECT * FROM turns WHERE agent = :agent AND id = :id;
 -- One turn by its idempotency key.
 SELECT * FROM turns WHERE agent = :agent AND idempotency_key = :key;
 
+-- name: turn_before
+-- The turn accepted last before this one that asked a model.
+SELECT * FROM turns
+WHERE agent = :agent AND steps > 0
+  AND seq < (SELECT seq FROM turns WHERE agent = :agent AND id = :id)
+ORDER BY seq DESC LIMIT 1;
+
 -- name: newest_turn
 -- The turn accepted last.
 SELECT * FROM turns WHERE agent = :agent ORDER BY seq DESC LIMIT 1;

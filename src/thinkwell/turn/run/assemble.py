@@ -51,6 +51,7 @@ from thinkwell.turn.end.ending import StageError
 from thinkwell.turn.run.approval import withdraw_questions
 from thinkwell.turn.run.journal_events import note_decision, path_of
 from thinkwell.turn.run.repairs import repairs_of
+from thinkwell.turn.run.request_record import fingerprint
 from thinkwell.turn.run.running import RunningTurn
 from thinkwell.turn.run.settings import settings_of
 from thinkwell.turn.run.step import Prompt
@@ -79,6 +80,7 @@ def capability_block(tool_names: Collection[str], lines: Sequence[str] = ()) -> 
     return "\n".join((MARKER, first, *lines, _ALWAYS))
 
 
+_PRINTS: Final = "prints"
 MIN_RECENT = 4
 """The newest messages are always sent, whatever their size."""
 
@@ -281,8 +283,28 @@ async def _read_history(turn: RunningTurn, tools: Mapping[str, Tool]) -> tuple[M
         for place, stored in enumerate(window)
     ]
     read = tuple(chain.from_iterable(made))
-    turn.requests.begin(read, path_of(window, older))
+    turn.requests.begin(read, path_of(window, older), _prints_of(window, made))
     return await with_model_outputs(turn, read, tools)
+
+
+def _prints_of(
+    window: Sequence[StoredMessage], made: Sequence[tuple[ModelMessage, ...]]
+) -> list[str]:
+    """The hashes of stored messages, each made once for a version and a form of it."""
+    # No call for a message whose hash is known: a long conversation has hundreds of them.
+    prints: list[str] = []
+    for stored, messages in zip(window, made, strict=True):
+        known = stored.made.get(_PRINTS)
+        if known is None or known[0] is not messages:
+            known = messages, _printed(stored, messages)
+        prints += known[1]
+    return prints
+
+
+def _printed(stored: StoredMessage, messages: tuple[ModelMessage, ...]) -> tuple[str, ...]:
+    prints = tuple(map(fingerprint, messages))
+    stored.made[_PRINTS] = messages, prints
+    return prints
 
 
 async def _window(turn: RunningTurn) -> list[StoredMessage]:

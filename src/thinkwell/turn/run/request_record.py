@@ -8,7 +8,9 @@ kept here cannot be freed, so no other one gets its identity.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
+from hashlib import blake2b
 from operator import attrgetter, is_
 from typing import Any
 
@@ -43,10 +45,16 @@ class RequestRecord:
         self._given = 0
         self._system: tuple[str, Blob | None] = ("", None)
         self._tools: tuple[tuple[ToolSpec, ...], Blob | None] = ((), None)
+        self._history_prints: Sequence[str] = ()
+        self._printed: dict[int, tuple[ModelMessage, str]] = {}
+        self._last_prints: Sequence[str] = ()
 
-    def begin(self, history: tuple[ModelMessage, ...], path: StoredPath) -> None:
+    def begin(
+        self, history: tuple[ModelMessage, ...], path: StoredPath, prints: Sequence[str]
+    ) -> None:
         """The conversation was read, for the first request or once more."""
         self._history, self._path, self._path_written = history, path, False
+        self._history_prints = prints
         self._known = {key: known for key, known in self._known.items() if known[1][0] == "s"}
         self._given = 0
 
@@ -61,6 +69,10 @@ class RequestRecord:
         """The event of a request, and the texts it refers to."""
         system, tools = self._system_of(request.system), self._tools_of(request.tools)
         pieces, given = self._pieces(request.messages)
+        prints = self._prints(
+            request.messages, intact=pieces[:1] == (("h", 0, len(self._history)),)
+        )
+        same, self._last_prints = same_beginning(self._last_prints, prints), prints
         event = ModelAsked(
             step=step,
             provider=model.provider,
@@ -72,6 +84,8 @@ class RequestRecord:
             given=given,
             messages=pieces,
             settings=_settings(request),
+            same=same,
+            prints="".join(prints[same:]),
         )
         self._path_written = True
         return event, tuple(blob for blob in (system, tools) if blob is not None)
@@ -84,6 +98,7 @@ class RequestRecord:
     def take_back(self, given: Sequence[ModelMessage]) -> None:
         """The event that brought these was not written: nothing may refer to them."""
         self._given -= len(given)
+        self._last_prints = ()
         for message in given:
             self._known.pop(id(message), None)
 
@@ -96,6 +111,20 @@ class RequestRecord:
         if specs != self._tools[0]:
             self._tools = (specs, Blob.of(json.dumps(specs)) if specs else None)
         return self._tools[1]
+
+    def _prints(self, messages: tuple[ModelMessage, ...], *, intact: bool) -> list[str]:
+        """The hash of each message; those of stored ones are known by (id, version)."""
+        if intact:
+            later = messages[len(self._history) :]
+            return [*self._history_prints, *map(self._print, later)]
+        known = {id(m): p for m, p in zip(self._history, self._history_prints, strict=True)}
+        return [known.get(id(message)) or self._print(message) for message in messages]
+
+    def _print(self, message: ModelMessage) -> str:
+        found = self._printed.get(id(message))
+        if found is None:
+            found = self._printed[id(message)] = message, fingerprint(message)
+        return found[1]
 
     def _pieces(
         self, messages: tuple[ModelMessage, ...]
@@ -144,3 +173,19 @@ def request_of(settings: Any, **named: Any) -> ModelRequest:
     """The request that `settings` and the named fields describe."""
     usual = msgspec.convert({**settings, "messages": ()}, ModelRequest)
     return msgspec.structs.replace(usual, **named)
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def fingerprint(message: ModelMessage) -> str:
+    """The hash of one message, as a model is told it. Marks for a cache are no part of it."""
+    return b64encode(blake2b(_encode(message), digest_size=3).digest()).decode()
+
+
+def same_beginning(before: Sequence[str], now: Sequence[str]) -> int:
+    """How many hashes the two have in common from the first on."""
+    if list(now[: len(before)]) == list(before):  # nearly always: a conversation grows at its end
+        return len(before)
+    pairs = enumerate(zip(before, now, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(before), len(now)))

@@ -31,6 +31,8 @@ from thinkwell.journal.events import (
     WaitOver,
     read_events,
 )
+from thinkwell.journal.prefix import BlockReader, CacheBreak, RequestBlocks, cache_break
+from thinkwell.journal.reading import StoredJournal
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.usage import Usage
@@ -94,6 +96,8 @@ class ModelUse(msgspec.Struct, kw_only=True, rename="camel"):
     """Dollars that were set aside for it, if a budget is in dollars."""
     reserved_tokens: int | None = None
     """Tokens that were set aside for it, if there is a budget."""
+    cache_break: CacheBreak | None = None
+    """What changed at the beginning of the request, so that the provider's cache was lost."""
     resumed: list[Resumption] = msgspec.field(default_factory=list["Resumption"])
     """When its answer was taken up again at the provider instead of asking once more."""
 
@@ -133,13 +137,18 @@ class TurnStory(msgspec.Struct, kw_only=True, rename="camel"):
     """From its first attempt to its end."""
 
 
-async def tell(case: Case, price: PriceFunction | None = None) -> TurnStory:
-    """The story of a turn."""
+async def tell(
+    case: Case,
+    price: PriceFunction | None = None,
+    earlier: tuple[str, StoredJournal] | None = None,
+) -> TurnStory:
+    """The story of a turn; `earlier` is the turn before it, whose requests it may go on from."""
     requests = await requests_in(case.journal, case.turn.message_id, case)
     teller = _Teller(case.turn, requests)
     for event in read_events(case.journal):
         teller.take(event)
     story = teller.story
+    _name_breaks(teller.asked, last_request(earlier) if earlier is not None else None)
     if story.attempts and case.turn.settled_at is not None:
         story.seconds = case.turn.settled_at - story.attempts[0]
     uses = [use for step in story.steps for use in step.models]
@@ -153,6 +162,40 @@ async def tell(case: Case, price: PriceFunction | None = None) -> TurnStory:
     return story
 
 
+class LastRequest(msgspec.Struct, frozen=True):
+    """The last request of an earlier turn."""
+
+    turn: str
+    blocks: RequestBlocks
+    usage: Usage
+
+
+def last_request(earlier: tuple[str, StoredJournal]) -> LastRequest | None:
+    """The last request of a turn, by its id and its journal; None if it has none with hashes."""
+    turn, journal = earlier
+    blocks, found, usage = BlockReader(), None, Usage()
+    for event in read_events(journal):
+        if isinstance(event, ModelAsked):
+            found, usage = blocks.read(event), Usage()
+        elif isinstance(event, ModelEnded):
+            usage = event.usage
+    return None if found is None else LastRequest(turn, found, usage)
+
+
+def _name_breaks(
+    asked: Sequence[tuple[RequestBlocks | None, StoryStep, ModelUse]], before: LastRequest | None
+) -> None:
+    """Compare every request with the one before it, the first with the last of an earlier turn."""
+    last = None if before is None else (before.blocks, before.usage)
+    since = "" if before is None else before.turn
+    for blocks, step, use in asked:
+        if blocks is None:
+            continue
+        if last is not None:
+            use.cache_break = cache_break(last, (blocks, use.usage), since)
+        last, since = (blocks, use.usage), f"step {step.number}"
+
+
 class _Teller:
     def __init__(self, turn: TurnRecord, requests: Sequence[RecordedRequest | LostRequest]) -> None:
         self.story = TurnStory(turn=turn)
@@ -160,6 +203,9 @@ class _Teller:
         self._tools: dict[str, ToolUse] = {}
         self._reserved: StepReserved | None = None
         """What the model call that comes next has set aside."""
+        self._blocks = BlockReader()
+        self.asked: list[tuple[RequestBlocks | None, StoryStep, ModelUse]] = []
+        """Every request with its hashes."""
         self._ahead: list[HookDecision] = []
         """What was decided about the step that comes next."""
 
@@ -212,7 +258,9 @@ class _Teller:
         if self._reserved is not None:
             use.reserved = self._reserved.nano_usd / NANO if self._reserved.nano_usd else None
             use.reserved_tokens, self._reserved = self._reserved.tokens, None
-        self._step(event.step).models.append(use)
+        step = self._step(event.step)
+        step.models.append(use)
+        self.asked.append((self._blocks.read(event), step, use))
 
     def _waited(self, event: StepReserved | WaitBegun | WaitOver) -> None:
         if isinstance(event, StepReserved):
