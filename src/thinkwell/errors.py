@@ -3,6 +3,13 @@
 The tree is at the top of `core/errors.py`.
 """
 
+from thinkwell.core.block_errors import (
+    BlockLimitError,
+    BlockNotFoundError,
+    BlockReadonlyError,
+    ConflictError,
+    DuplicateBlockError,
+)
 from thinkwell.core.budgets import BudgetError, BudgetExceededError
 from thinkwell.core.errors import (
     AbortedError,
@@ -11,15 +18,10 @@ from thinkwell.core.errors import (
     AgentDeletedError,
     AgentParkedError,
     ApprovalError,
-    BlockLimitError,
-    BlockNotFoundError,
-    BlockReadonlyError,
     CallerLostError,
     ConfigurationError,
-    ConflictError,
     CorruptTreeError,
     DisabledToolError,
-    DuplicateBlockError,
     EmptyPromptError,
     FailTurn,
     FeatureError,

@@ -13,7 +13,8 @@ from thinkwell.core.errors import SessionError
 
 if TYPE_CHECKING:
     from thinkwell.messages.message import UIMessage
-    from thinkwell.session.blocks.blocks import Blocks, Ports
+    from thinkwell.session.blocks.blocks import Blocks
+    from thinkwell.session.blocks.ports import Ports
     from thinkwell.session.blocks.prompts import FrozenPrompts
     from thinkwell.session.blocks.records import BlockVersion, ContextBlock
     from thinkwell.store.base import Transaction
@@ -61,7 +62,7 @@ class ContextMethods:
         object with `get()`; see `ContextProvider`. Without one the block is stored here, and the
         model may write it. Raises `DuplicateBlockError`.
         """
-        from thinkwell.session.blocks.blocks import read_options
+        from thinkwell.session.blocks.specs import read_options
 
         options = read_options(label, settings)
         self._remembering().blocks.define(label, provider, options)

@@ -35,7 +35,7 @@ from thinkwell.session.tree import ChainMode, MessageTree
 from thinkwell.store.base import Commit, Reader, Store, Transaction, Work
 
 if TYPE_CHECKING:
-    from thinkwell.session.blocks.blocks import Join, Ports
+    from thinkwell.session.blocks.ports import Join, Ports
 
 T = TypeVar("T")
 Chain: TypeAlias = Sequence[UIMessage] | Callable[[list[UIMessage]], Sequence[UIMessage]]
@@ -72,7 +72,7 @@ class Session(MessageTree, ContextMethods):
         """Told when the session gets its first context block."""
 
     def _block_ports(self) -> Ports:
-        from thinkwell.session.blocks.blocks import Ports
+        from thinkwell.session.blocks.ports import Ports
 
         return Ports(
             store=self._store,

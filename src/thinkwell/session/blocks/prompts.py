@@ -18,7 +18,8 @@ from thinkwell.core import json
 from thinkwell.core.context_events import ContextPromptMade
 from thinkwell.core.user_code import call_user
 from thinkwell.messages.model_messages import TextContent, UserMessage
-from thinkwell.session.blocks.blocks import Blocks, Ports
+from thinkwell.session.blocks.blocks import Blocks
+from thinkwell.session.blocks.ports import Ports
 from thinkwell.session.blocks.records import BlockSpec, ContextBlock
 from thinkwell.session.blocks.render import fingerprint, render, render_tail
 

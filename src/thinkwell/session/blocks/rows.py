@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from thinkwell.core.errors import BlockLimitError, ConflictError
+from thinkwell.core.block_errors import BlockLimitError, ConflictError
 from thinkwell.session.blocks.records import Author, BlockPlace, BlockVersion, version_of
 from thinkwell.session.blocks.writes import (
     KEPT,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 
-from thinkwell.core.errors import BlockLimitError, SessionError
+from thinkwell.core.block_errors import BlockLimitError
+from thinkwell.core.errors import SessionError
 from thinkwell.core.json import clean_text
 from thinkwell.session.blocks.records import BlockVersion
 from thinkwell.session.draft import estimate_string_tokens
