@@ -39,6 +39,8 @@ BUILT_IN = {
     "fibers",
     "schedules",
     "branches",
+    "budgets",
+    "costs",
     "http_chat",
     "http_run",
     "scopes",
