@@ -1,8 +1,8 @@
 """A program whose agent talks to a provider that keeps its answers.
 
 `kept_program.py STORE ask` asks and is killed, `stop` asks and stops it at its first word, `look`
-waits for the end of the turn. Each prints what clients were told of it. `THINKWELL_TEST_PROMPT` is
-the agent's prompt.
+waits for the end of the turn, `stay` also for a file `STORE.seen`. Each prints what clients were
+told of the turn. `THINKWELL_TEST_PROMPT` is the agent's prompt.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import json
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 from thinkwell import App, Think, tool
@@ -42,7 +43,7 @@ class Keeper(Think):
 async def main(store: str, what: str) -> None:
     async with App(agents=[Keeper], store=f"sqlite:///{store}") as app:
         agent: Any = app.agent(Keeper)
-        if what == "look":
+        if what in ("look", "stay"):
             await agent.wait_until_stable()
         else:
             await agent.submit("look it up", submission_id=TURN)
@@ -51,6 +52,8 @@ async def main(store: str, what: str) -> None:
         turn = await agent.get_turn(TURN)
         seen = {"status": turn.status, "error": turn.error, "attempt": turn.attempt}
         print("end", json.dumps(seen), flush=True)  # noqa: T201
+        while what == "stay" and not Path(f"{store}.seen").exists():
+            await asyncio.sleep(0.01)
 
 
 if __name__ == "__main__":

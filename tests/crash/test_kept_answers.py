@@ -134,7 +134,10 @@ async def test_a_stop_that_a_crash_cut_short_cancels_the_answer_later(tmp_path: 
         await ended(first)
         assert first.returncode == -signal.SIGKILL
         assert provider.kept.cancelled == []
-        _, end, logged = await ended(await started(tmp_path / "a.db", "look", provider))
+        second = await started(tmp_path / "a.db", "stay", provider)
+        await until(lambda: provider.kept.cancelled, "the answer is cancelled")
+        (tmp_path / "a.db.seen").touch()
+        _, end, logged = await ended(second)
         assert end["status"] == "aborted", logged
         assert provider.kept.cancelled == ["resp_1"]
 
