@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.journal.conftest import Bench, body_of
+from thinkwell.core import json
 from thinkwell.core.errors import StoreError
 from thinkwell.journal import left_rows
 from thinkwell.journal.left_rows import LeftRows
@@ -100,3 +101,33 @@ async def test_what_is_written_after_that_pass_is_found_too(bench: Bench):
     await bench.commits.flush()
     rows = await left.take(logs[1].owner.agent_id, logs[1].request_id, 0)
     assert live_journal(record_of(logs[1]), rows).bodies == tuple(map(body_of, range(4)))
+
+
+async def test_a_turn_that_is_taken_up_a_second_time_has_all_its_rows(bench: Bench):
+    """Spec/04 §5: an attempt that fails in this process too is followed by another one."""
+    logs = await left_by_many(bench, 2)
+    left = LeftRows(bench.store)
+    for number in (3, 4):
+        await left.take(logs[0].owner.agent_id, logs[0].request_id, 0)
+        bench.say(logs[0], number)
+        await bench.commits.flush()
+    rows = await left.take(logs[0].owner.agent_id, logs[0].request_id, 0)
+    assert live_journal(record_of(logs[0]), rows).bodies == tuple(map(body_of, range(5)))
+
+
+async def test_rows_of_a_journal_that_was_emptied_after_that_pass_are_found(bench: Bench):
+    """An emptied journal counts its positions anew, from before where the pass ended."""
+    old, again = await left_by_many(bench, 2)
+    left = LeftRows(bench.store)
+    await left.take(old.owner.agent_id, old.request_id, 0)
+    async with bench.store.transaction() as tx:
+        for log in (old, again):
+            named = {"agent": log.owner.agent_id, "ids": json.dumps([log.request_id])}
+            await tx.execute("erase_live_journal", named)
+    new, reborn = await bench.log("new"), TurnLog(again.owner, again.request_id)
+    for log in (new, reborn):
+        for number in range(2):
+            bench.say(log, number)
+            await bench.commits.flush()
+        rows = await left.take(log.owner.agent_id, log.request_id, 0)
+        assert live_journal(record_of(log), rows).bodies == tuple(map(body_of, range(2)))

@@ -26,7 +26,7 @@ from thinkwell.journal.boots import was_unplanned
 from thinkwell.journal.budget import Interruption, progress_of, tool_place, work_of
 from thinkwell.journal.events import ModelPaused, ResponseKept, encode_event, kind_of
 from thinkwell.journal.ledger import read_ledger
-from thinkwell.journal.reading import StoredJournal, live_journal
+from thinkwell.journal.reading import StoredJournal, live_journal, read_journal
 from thinkwell.journal.turn_log import KEPT, TurnLog
 from thinkwell.messages.chunks import Chunk
 from thinkwell.messages.message import Part, tool_name, tool_parts
@@ -106,8 +106,10 @@ async def _read_left(turn: RunningTurn) -> StoredJournal:
     record = turn.record
     if record.journal_start is None:
         return StoredJournal((), ())
-    left = turn.parts.left_rows
-    rows = await left.take(record.agent_id, record.request_id, record.journal_start)
+    parts = turn.parts
+    if record.incident.boots[-1:] == (parts.boot,):  # this process wrote it, wherever that is
+        return await read_journal(parts.store, record)
+    rows = await parts.left_rows.take(record.agent_id, record.request_id, record.journal_start)
     return live_journal(record, rows)
 
 
