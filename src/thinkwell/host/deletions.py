@@ -17,9 +17,9 @@ from thinkwell.core.events import AgentDestroyed
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
-from thinkwell.journal.trimming import Commit, erase_live_rows
+from thinkwell.journal.trimming import erase_live_rows
 from thinkwell.journal.turn_log import Owner
-from thinkwell.store.base import Store, Transaction, commit_alone
+from thinkwell.store.base import Commit, Store, Transaction, commit_alone
 from thinkwell.store.deleting import (
     deleted_agents,
     has_rows,

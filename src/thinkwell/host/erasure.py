@@ -28,11 +28,11 @@ from thinkwell.journal.approvals import EXPIRE_JOB
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.job_ends import move_queue_up
 from thinkwell.journal.jobs import Job, begin_job, finish_job, insert_job
-from thinkwell.journal.trimming import Commit, erase_live_rows
+from thinkwell.journal.trimming import erase_live_rows
 from thinkwell.session.search.askers import messages_of_turn as messages_of
 from thinkwell.session.search.index import SearchIndex
 from thinkwell.session.session import Session
-from thinkwell.store.base import Row, Store, Transaction, commit_alone
+from thinkwell.store.base import Commit, Row, Store, Transaction, commit_alone
 
 log = logging.getLogger("thinkwell.host")
 
@@ -45,10 +45,9 @@ _BY_PERSON = (
     *("erase_decisions_by", "erase_jobs_of", "unname_approver"),
     *("erase_blocks_of", "erase_prompts_of"),
     *("erase_approvals_by", "erase_rules_for", "erase_rules_by", "unname_rule_maker"),
-    "erase_spending_of",
 )
 _BY_MESSAGE = ("erase_decisions_about", "erase_approvers_of", "erase_approvals_of")
-_SHARED = ("erase_prompts_of_class", "erase_shared_blocks_of")
+_SHARED = ("erase_prompts_of_class", "erase_shared_blocks_of", "erase_spending_of")
 """What agents share is nobody's row in particular. Prompts first: the blocks lead to them."""
 _JOURNALS = ("drop_packed_journals", "drop_own_blobs", "drop_blob_uses")
 

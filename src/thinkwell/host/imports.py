@@ -18,8 +18,7 @@ from thinkwell.journal.blobs import Blob
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.job_ends import move_queue_up
 from thinkwell.journal.jobs import BEHIND
-from thinkwell.journal.trimming import Commit
-from thinkwell.store.base import Transaction
+from thinkwell.store.base import Commit, Transaction
 from thinkwell.store.deleting import has_rows
 from thinkwell.store.tables import counted_column, tables_of_agents
 from thinkwell.store.transfer import Staged

@@ -8,18 +8,13 @@ every turn that runs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
 
-from thinkwell.store.base import Store, Transaction
+from thinkwell.store.base import Commit, Store, Transaction
 
 TRIM_EVERY = 1000
 """Live rows after whose writing the journal is trimmed."""
 _SLICE = 5_000
 """Positions of the live journal that one statement looks at: it has no index by agent."""
-
-Commit = Callable[[Callable[[Transaction], Awaitable[Any]]], Awaitable[Any]]
-"""Commits a work."""
 
 
 async def trim_journal(store: Store) -> None:

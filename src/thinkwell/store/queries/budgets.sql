@@ -47,8 +47,8 @@ ON CONFLICT (scope) DO UPDATE SET
     changed_at = excluded.changed_at;
 
 -- name: erase_spending_of
--- What a person has spent. The agent is named as in the other statements about a person.
-DELETE FROM spending WHERE principal = :principal AND :agent IS NOT NULL;
+-- What a person has spent, in whatever agents.
+DELETE FROM spending WHERE principal = :principal;
 
 -- name: remove_spending
 -- A piece of an agent's rows of spending.

@@ -12,7 +12,8 @@ UNION SELECT json_extract(made_by, '$.id') FROM approval_rules WHERE made_by IS 
 UNION SELECT value FROM approvers, json_each(approvers.ids)
 UNION SELECT principal FROM context_blocks WHERE principal IS NOT NULL
 UNION SELECT substr(agent, 12) FROM context_blocks WHERE substr(agent, 1, 11) = '/principal/'
-UNION SELECT principal FROM prompts WHERE principal <> '';
+UNION SELECT principal FROM prompts WHERE principal <> ''
+UNION SELECT principal FROM spending WHERE principal IS NOT NULL;
 
 -- name: agents_of_principal
 -- The agents with rows of a person.
@@ -26,6 +27,7 @@ FROM (SELECT agent FROM turns WHERE json_extract(principal, '$.id') = :principal
       UNION SELECT agent FROM context_blocks
             WHERE principal = :principal AND substr(agent, 1, 1) <> '/'
       UNION SELECT agent FROM prompts WHERE principal = :principal
+      UNION SELECT agent FROM spending WHERE principal = :principal AND agent IS NOT NULL
       UNION SELECT agent FROM approvers, json_each(approvers.ids) WHERE value = :principal) found
 ORDER BY found.agent;
 
