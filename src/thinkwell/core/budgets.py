@@ -167,3 +167,26 @@ class BudgetExceededError(BudgetError):
         )
         self.budget = words
         self.figures = dict(figures)
+
+
+class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
+    """How one budget stands."""
+
+    per: tuple[Per, ...]
+    shared: bool
+    """Whether it is the app's, for all its agents; else that of the class."""
+    usd: Decimal | None
+    """How much there is, with what was added; None: no limit in dollars."""
+    tokens: int | None
+    spent_usd: Decimal
+    spent_tokens: int
+    reserved_usd: Decimal
+    """Set aside for steps that run."""
+    reserved_tokens: int
+
+
+class Whose(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sum of a budget is meant: those of a principal or a message need to know whose."""
+
+    principal: str | None = None
+    message_id: str | None = None

@@ -9,9 +9,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import cast
 
-from thinkwell.core.budgets import Per
+from thinkwell.core.budgets import BudgetState, Per, Whose
 from thinkwell.hooks.feature import Feature
-from thinkwell.turn.ask.budget_desk import BudgetState, Whose
 
 
 class Budgets(Feature):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 
-import msgspec
-
-from thinkwell.core.budgets import Amount, Budget, BudgetError, Per
+from thinkwell.core.budgets import Amount, Budget, BudgetError, BudgetState, Per, Whose
 from thinkwell.core.money import read_amount, to_nano, to_usd
 from thinkwell.core.principal import Principal
 from thinkwell.journal.spending import (
@@ -22,29 +19,6 @@ from thinkwell.journal.spending import (
 from thinkwell.journal.turns import TurnRecord
 from thinkwell.turn.parts import held_budgets
 from thinkwell.turn.turns import Turns
-
-
-class BudgetState(msgspec.Struct, frozen=True, kw_only=True):
-    """How one budget stands."""
-
-    per: tuple[Per, ...]
-    shared: bool
-    """Whether it is the app's, for all its agents; else that of the class."""
-    usd: Decimal | None
-    """How much there is, with what was added; None: no limit in dollars."""
-    tokens: int | None
-    spent_usd: Decimal
-    spent_tokens: int
-    reserved_usd: Decimal
-    """Set aside for steps that run."""
-    reserved_tokens: int
-
-
-class Whose(msgspec.Struct, frozen=True, kw_only=True):
-    """Which sum of a budget is meant: those of a principal or a message need to know whose."""
-
-    principal: str | None = None
-    message_id: str | None = None
 
 
 class TurnBudgets:
