@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 
@@ -41,7 +42,9 @@ async def test_what_says_nothing_of_its_own_is_tried_as_the_class_says():
         plain = await agent.schedules.schedule("work", delay=3600)
         some = await agent.schedules.schedule("work", delay=3600, retry={"max_attempts": 3})
         own = await agent.schedules.schedule("work", delay=3600, retry=RetryOptions())
-        stored = await jobs_of_agent(stage.host._store, "clerk/x", status=None, name=None, limit=50)
+        stored = await jobs_of_agent(
+            cast("Any", stage.host)._store, "clerk/x", status=None, name=None, limit=50
+        )
         by_id = {job.id: tries(job) for job in stored}
         assert by_id[plain.id] == (7, 2.0, 60.0)
         assert by_id[some.id] == (3, 2.0, 60.0)  # a dict changes what it names
@@ -91,5 +94,5 @@ async def test_retry_takes_the_class_s_options_where_the_call_leaves_them_out():
 def test_options_that_would_never_run_anything_are_refused_with_the_class():
     with pytest.raises(AgentDefinitionError, match="retry_options"):
 
-        class Never(Think):  # pyright: ignore[reportUnusedClass]
+        class Never(Think):
             retry_options = RetryOptions(max_attempts=0)

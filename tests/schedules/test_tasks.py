@@ -24,6 +24,7 @@ from thinkwell.features.schedules.timetable import parse_timetable, zoned
 from thinkwell.host.client import AgentAddress
 from thinkwell.journal.jobs import Job
 from thinkwell.schedules import (
+    RetryOptions,
     ScheduledTask,
     ScheduledTaskContext,
     define_scheduled_tasks,
@@ -110,7 +111,7 @@ async def test_a_handler_that_fails_is_called_three_times_and_comes_again():
 
 
 class Asking(Think):
-    model = ScriptedModel(["Good morning.", "Good morning.", "Good morning."])
+    model = ScriptedModel(["Good morning."] * 4)  # one for each test below
     prompts: Any = "Write the digest."
     zone: str | None = "UTC"
     schedule_text = "every weekday at 09:00"
@@ -462,7 +463,7 @@ def test_a_task_is_checked_where_it_is_written(wrong: Any):
 
 def declared(text: str, prompt: str = "x") -> Declared:
     task = ScheduledTask(text, prompt=prompt)
-    return Declared(task, zoned(text))
+    return Declared(task, zoned(text), RetryOptions())
 
 
 def stored(name: str, task: Declared, due_at: float) -> Job:
@@ -503,4 +504,4 @@ def test_a_timetable_means_the_same_however_it_is_written():
         declared("EVERY  day at 09:00 in utc"),
         parse_timetable(every.day.at(9, 0, "UTC")),
     )
-    assert written.recurs == Declared(written.task, typed).recurs
+    assert written.recurs == Declared(written.task, typed, RetryOptions()).recurs

@@ -79,7 +79,7 @@ async def test_a_breach_ends_the_turn_with_the_figures_and_clients_read_no_amoun
         assert result.status == "error"
         assert "The budget per agent of $0.0005 has no room for this step" in (result.error or "")
         assert "max_output_tokens" in (result.error or "")
-        assert cls.model.requests == []  # type: ignore[attr-defined]
+        assert cls.model.requests == []
         assert all(s.reserved_nano_usd == 0 for s in (await ledger(app)).values())
 
 
@@ -88,7 +88,7 @@ async def test_a_budget_that_is_used_up_ends_the_turn_between_two_steps(tmp_path
     async with app_with(tmp_path, cls) as app:
         result = await app.agent(cls).run("go")
         assert result.status == "error"
-        assert 1 <= len(cls.model.requests) < 9  # type: ignore[attr-defined]
+        assert 1 <= len(cls.model.requests) < 9
         (standing,) = (await ledger(app)).values()
         assert standing.tokens + standing.reserved_tokens <= 1500
 
@@ -97,7 +97,7 @@ async def test_little_room_limits_the_output_instead_of_refusing(tmp_path: Path)
     cls = agent_with(Budget(tokens=3000, per="turn"), "short")
     async with app_with(tmp_path, cls) as app:
         assert (await app.agent(cls).run("go")).status == "completed"
-        (request,) = cls.model.requests  # type: ignore[attr-defined]
+        (request,) = cls.model.requests
         assert request.max_output_tokens == 1024
 
 
@@ -143,7 +143,7 @@ async def test_a_question_about_the_budget_is_a_durable_wait_that_somebody_answe
         assert messages[-1]["parts"][-1]["text"] == "second"
         (standing,) = (await ledger(app)).values()
         assert (standing.added_tokens, standing.tokens) == (2000, 30)
-        last = cls.model.requests[-1]  # type: ignore[attr-defined]
+        last = cls.model.requests[-1]
         assert "raise_budget" not in repr(last.messages)  # the model is not told of money
 
 
@@ -157,7 +157,7 @@ async def test_a_no_ends_the_turn_and_nobody_is_asked_again(tmp_path: Path):
         await agent.approvals.respond(waiting.id, approved=False)
         await agent.wait_until_stable()
         assert await agent.approvals.pending() == []
-        assert cls.model.requests == []  # type: ignore[attr-defined]
+        assert cls.model.requests == []
         (standing,) = (await ledger(app)).values() or (ScopeSums(),)
         assert standing.added_tokens == 0
 
@@ -276,7 +276,7 @@ async def test_a_chain_reserves_for_its_dearest_model(tmp_path: Path):
     cheap = ScriptedModel([[error(ModelError("down", status=503))]], model_id="cheap")
     dear = ScriptedModel(["done"], model_id="dear")
     cls = agent_with(Budget(usd=1, per="agent"), limit=400)
-    cls.model = [cheap, dear]  # type: ignore[assignment]
+    cls.model = [cheap, dear]
     prices = {"scripted:cheap": Price(input=1, output=1), "scripted:dear": Price(input=9, output=9)}
     async with app_with(tmp_path, cls, prices=prices) as app:
         result = await app.agent(cls).run("go")

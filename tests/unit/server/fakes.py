@@ -55,7 +55,13 @@ class FakeHost:
     async def figures(self) -> HostFigures:
         nothing = Histogram(())
         return HostFigures(
-            awake={}, turns_running=0, chunks=0, commits=nothing, lags=nothing, open_work=None
+            awake={},
+            turns_running=0,
+            chunks=0,
+            commits=nothing,
+            lags=nothing,
+            open_work=None,
+            spent={},
         )
 
     async def exists(self, address: AgentAddress) -> bool:
