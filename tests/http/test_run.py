@@ -39,6 +39,7 @@ async def test_a_text_is_answered_with_the_result(tmp_path: Path):
                 "reasoningTokens": None,
                 "cachedInputTokens": None,
                 "cacheWriteTokens": None,
+                "nanoUsd": None,
             },
             "stopReason": "end",
         }
