@@ -52,9 +52,7 @@ async def test_stopping_there_ends_the_answer_and_asks_no_more(page: Page):
         await chat.settled()
         await chat.say("long " * 400)
         await chat.button("Stop here").click()
-        await expect(
-            page.get_by_text("The budget for this conversation is used up.")
-        ).to_be_visible()
+        await expect(page.get_by_text("This answer would exceed its budget.")).to_be_visible()
         await expect(chat.tool("raise_budget")).to_have_attribute("data-state", "output-denied")
         assert backstage.model.requests == []
         await page.goto("about:blank")

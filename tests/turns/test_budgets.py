@@ -298,6 +298,25 @@ async def test_a_model_that_can_have_no_price_is_refused_at_the_start(tmp_path: 
     free = {"ollama:llama3": Price(input=0, output=0)}
     async with app_with(tmp_path, cls, prices=free):
         pass
+
+
+async def test_a_model_whose_name_has_no_provider_is_its_own(tmp_path: Path):
+    cls = agent_with(Budget(usd=1))
+    cls.model = "demo"
+    with pytest.raises(ConfigurationError, match=r'App\(prices=\{"demo:demo": Price\('):
+        async with app_with(tmp_path, cls):
+            pass
+    async with app_with(tmp_path, cls, prices={"demo:demo": Price(input=0, output=0)}):
+        pass
+
+
+async def test_a_budget_in_tokens_does_not_warn_of_dollars(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    cls = agent_with(Budget(tokens=1_000_000), "one")
+    async with app_with(tmp_path, cls) as app:
+        assert (await app.agent(cls).run("hi")).status == "completed"
+    assert "more than was reserved" not in caplog.text
     cls.budget = Budget(tokens=10)
     async with app_with(tmp_path, cls):
         pass

@@ -18,8 +18,8 @@ from thinkwell import App, Think, tool
 
 
 class Assistant(Think):
-    # "demo" needs no key. A real one: "openai-chat:gpt-4.1-mini" with OPENAI_API_KEY
-    # set, or any other that `pip install 'thinkwell[pydantic-ai]'` knows.
+    # "demo" needs no key. A real one: "openai:gpt-5-mini" with OPENAI_API_KEY set,
+    # "anthropic:claude-sonnet-4-5" with ANTHROPIC_API_KEY, or "ollama:...".
     model = "demo"
     system_prompt = "You are a careful assistant. Say so when you do not know."
 
@@ -105,7 +105,7 @@ def make_project(folder: Path) -> None:
     if taken:
         raise click.ClickException(
             f"{folder} has {', '.join(taken)} already, and nothing is overwritten. Name another "
-            "folder: `thinkwell init my-agent`."
+            f"folder: `thinkwell init {folder.name}-2`."
         )
     name = project_name(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -155,13 +155,13 @@ class BudgetExceededError(BudgetError):
     `figures` are for people: `budget`, `spent`, `reserved` by steps that run, `needed` at most.
     """
 
-    client_text = "The budget for this conversation is used up."
+    client_text = "This answer would exceed its budget."
     """What clients read; amounts are the operator's business."""
 
     def __init__(self, words: str, figures: Mapping[str, str], asked: str = "") -> None:
         super().__init__(
             f"The budget {words} of {figures['budget']} has no room for this step: "
-            f"{figures['spent']} is spent, {figures['reserved']} is reserved by steps that run, "
+            f"spent {figures['spent']}, reserved by steps that run {figures['reserved']}, "
             f"and the step may need up to {figures['needed']}.{asked} Raise the budget, allow more "
             "with `agent.budgets.extend(...)`, or set a lower max_output_tokens."
         )

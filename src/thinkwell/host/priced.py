@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from thinkwell.core.budgets import Budget, read_budgets
 from thinkwell.core.errors import ConfigurationError
-from thinkwell.models.prices import Price, without_price
+from thinkwell.models.prices import Price, full_name, without_price
 
 
 def check_priced(cls: type, shared: Sequence[Budget], given: Mapping[str, Price]) -> None:
@@ -23,8 +23,9 @@ def check_priced(cls: type, shared: Sequence[Budget], given: Mapping[str, Price]
     names = cast("Sequence[Any]", model) if isinstance(model, list | tuple) else [model]
     for name in names:
         if without_price(name, given):
+            entry = f'"{full_name(name)}": Price(input=..., output=...)'
             raise ConfigurationError(
                 f"{cls.__name__} has a budget in dollars, and nobody knows the price of its model "
-                f'{name!r}. Give it: `App(prices={{"{name}": Price(input=..., output=...)}})`; or '
-                "install thinkwell[prices]; or give the budget in tokens."
+                f"{name!r}. Give it: `App(prices={{{entry}}})`; "
+                "or install thinkwell[prices]; or give the budget in tokens."
             )

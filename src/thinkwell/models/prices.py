@@ -230,9 +230,14 @@ def context_window(model: str | Model) -> int | None:
     return None if found is None else found.context_window
 
 
+def full_name(name: str) -> str:
+    """How a model is named where prices are given: one without a provider is its own."""
+    return name if ":" in name else f"{name}:{name}"
+
+
 def without_price(name: object, given: Mapping[str, Price]) -> bool:
     """Whether nobody can know the price of a model that is written as this name."""
-    if not isinstance(name, str) or name in given:
+    if not isinstance(name, str) or full_name(name) in given:
         return False
     provider = name.removeprefix("pydantic-ai/").partition(":")[0]
     return provider not in CATALOGUED or not has_catalog()

@@ -119,7 +119,7 @@ def prices(value: Mapping[str, Price] | None) -> Mapping[str, Price]:
     )
     if not right:
         raise ConfigurationError(
-            f"App(prices={given!r:.80}) is wrong. Give a Price by the name of the model: "
+            f"App(prices={given!r:.80}) is wrong. Give a Price for each `provider:model`: "
             '`App(prices={"openai:ft:acme": Price(input=3, output=12)})`.'
         )
     return dict(cast("Mapping[str, Price]", given))

@@ -182,7 +182,7 @@ class ScriptedModel:
             yield Failure(
                 AssertionError(
                     f"ScriptedModel was called {len(self.requests)} times but has only "
-                    f"{len(self._steps)} steps. The last message was {request.messages[-1:]!r}."
+                    f"{len(self._steps)} steps. The last message: {request.messages[-1:]!r:.300}."
                 )
             )
             return

@@ -114,7 +114,9 @@ class Blocks:
             return as_block(spec, content, 0 if found is None else found.version)
         if spec.kind == "searchable":
             count = await rows.count_entries(self._ports.store, place)
-            return as_block(spec, f"{count} entries indexed." if count else "", 0)
+            return as_block(
+                spec, f"{count} {'entry' if count == 1 else 'entries'} indexed." if count else "", 0
+            )
         listed = await rows.entries(self._ports.store, place)
         lines = [f"- {e.key}: {e.description}" if e.description else f"- {e.key}" for e in listed]
         return as_block(spec, "\n".join(lines), 0)

@@ -132,11 +132,13 @@ async def settle_step(turn: RunningTurn) -> None:
     if usage is not None and not usage.is_empty:
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
         spent = Amount(usage.nano_usd, max(tokens, usage.total_tokens or 0))
-        if tokens > reserved.need.tokens or (usage.nano_usd or 0) > reserved.need.nano_usd:
+        need = reserved.need  # no dollars in it: no budget counts them
+        dearer = bool(need.nano_usd) and (usage.nano_usd or 0) > need.nano_usd
+        if dearer or tokens > need.tokens:
             log.warning(
-                "a step has used more than was reserved for it: %s tokens instead of at most %s",
-                tokens,
-                reserved.need.tokens,
+                "a step has used more than was reserved for it: %s tokens and %s nano-dollars "
+                "instead of at most %s and %s",
+                *(tokens, usage.nano_usd, need.tokens, need.nano_usd),
                 extra={"action": "budget"},
             )
     await _close(turn, spent)
