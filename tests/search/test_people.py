@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.operate.canary import found
 from tests.search.support import Talker, rows, store_at, texts
 from tests.search.test_keeping import check_index
@@ -14,7 +16,9 @@ from tests.wire.serving import serving
 from thinkwell import App, Connection, HttpRequest, Principal, Think
 from thinkwell.features import Search
 from thinkwell.messages.message import text_of, user_message
+from thinkwell.session.search import index as index_module
 from thinkwell.session.search.find import Lookup
+from thinkwell.session.search.index import SearchIndex
 from thinkwell.testing import ScriptedModel, call
 
 ANN, BOB = Principal(id="ann"), Principal(id="bob")
@@ -71,6 +75,29 @@ async def test_in_a_shared_conversation_each_finds_only_their_own(tmp_path: Path
         assert len(await stage.agent.search("walrus", mode="all")) == 3
         assert len(await stage.agent.search("walrus", mode="all", principal=BOB)) == 1
         assert len(await stage.agent.search("walrus", mode="all", principal="ann")) == 2
+
+
+async def test_while_the_index_catches_up_nobody_finds_what_others_said(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """The search itself may be what indexes the first message of somebody else."""
+    catch_up, backlog = SearchIndex.catch_up, True
+
+    async def slowly(index: SearchIndex, classes: Any, *_: Any) -> bool:
+        return True if backlog else await catch_up(index, classes, 1)
+
+    monkeypatch.setattr(index_module, "SLICE", 2)
+    monkeypatch.setattr(SearchIndex, "catch_up", slowly)
+    async with running(Room, "Fine, Ann.", "Fine, Bob.") as stage:
+        await ask(stage, ANN, "the walrus of Ann", 1)
+        await ask(stage, BOB, "the walrus of Bob", 2)
+        backlog = False
+        for _ in range(4):
+            found_by_ann = await look(stage, ANN, "walrus")
+            assert "the walrus of Bob" not in found_by_ann
+            assert "Fine, Bob." not in found_by_ann
+        assert "the walrus of Ann" in found_by_ann
+        assert "the walrus of Bob" in await look(stage, BOB, "walrus")
 
 
 async def test_who_is_alone_finds_also_what_the_app_has_written():

@@ -172,9 +172,12 @@ class Search(Feature):
             return await self._run(query, None, whose, options)
         # Not `whose` alone: what the app's own code has written belongs to no turn, and is theirs
         # where nobody else is.
-        await self._index.catch_up(self._classes)
-        shared = await self._index.is_shared(self._agent_id, whose)
-        return await self._run(query, self._agent_id, whose if shared else None, options)
+        if not await self._index.is_shared(self._agent_id, whose):
+            hits = await self._run(query, self._agent_id, None, options)
+            # Asked again: the index may have caught up with somebody else's messages meanwhile.
+            if not await self._index.is_shared(self._agent_id, whose):
+                return hits
+        return await self._run(query, self._agent_id, whose, options)
 
     async def _run(
         self, query: str, agent: str | None, whose: str | None, options: SearchOptions
