@@ -115,6 +115,35 @@ async def test_a_budget_in_dollars_needs_a_price_and_says_where_to_give_it(tmp_p
         assert 'App(prices={"scripted:scripted": Price(' in (result.error or "")
 
 
+async def test_dollars_and_tokens_of_one_scope_are_reserved_once(tmp_path: Path):
+    budgets = [Budget(usd=1, per="agent"), Budget(tokens=99_000, per="agent")]
+    cls = agent_with(budgets, [call("look")], "done")
+    async with app_with(tmp_path, cls) as app:
+        assert (await app.agent(cls, "a").run("go")).status == "completed"
+        assert await ledger(app) == {
+            "spender|agent:spender/a|": ScopeSums(nano_usd=2 * STEP, tokens=30)
+        }
+
+
+async def test_a_question_is_for_the_approvers_of_the_budget_that_asks(tmp_path: Path):
+    dollars = Budget(usd=1, per="agent", on_breach="ask", approvers=("cfo",))
+    tokens = Budget(tokens=1100, per="agent", on_breach="ask", approvers=("ops",))
+    cls = agent_with([dollars, tokens], "never")
+    async with app_with(tmp_path, cls) as app:
+        agent = app.agent(cls, "a")
+        await agent.run("x" * 300)
+        (waiting,) = await agent.approvals.pending()
+        assert waiting.input["question"].endswith("tokens more?")
+        assert waiting.approvers == ("ops",)
+
+
+async def test_more_goes_to_the_budget_that_counts_in_its_unit():
+    cls = agent_with([Budget(usd=1, per="agent"), Budget(tokens=500, per="agent")], "one")
+    async with host_with(cls, "a") as (_, (a,)):
+        state = await a.budgets.extend(tokens=1000, per="agent")
+        assert (state.usd, state.tokens) == (None, 1500)
+
+
 async def test_the_app_s_budget_counts_for_all_agents(tmp_path: Path):
     one, two = agent_with((), "done"), agent_with((), "done")
     two.agent_class = "other"
@@ -381,3 +410,8 @@ def test_a_class_with_something_else_as_its_budget_is_refused():
 
         class B(Think):
             budget = [Budget(usd=1, per="day"), Budget(usd=2, per="day")]
+
+    with pytest.raises(AgentDefinitionError, match="two budgets of usd per day and agent"):
+
+        class C(Think):
+            budget = [Budget(usd=1, per=("agent", "day")), Budget(usd=2, per=("day", "agent"))]

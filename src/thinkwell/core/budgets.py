@@ -138,10 +138,15 @@ def read_budgets(given: object, where: str) -> tuple[Budget, ...]:
             'per="day")`.'
         )
     for unit in ("usd", "tokens"):
-        named = [each.words for each in found if getattr(each, unit) is not None]
-        twice = next((words for words in named if named.count(words) > 1), None)
-        if twice is not None:
-            raise ConfigurationError(f"{where} has two budgets of {unit} {twice}. Keep one.")
+        seen: set[frozenset[Per]] = set()
+        for each in found:
+            if getattr(each, unit) is None:
+                continue
+            if frozenset(each.pers) in seen:
+                raise ConfigurationError(
+                    f"{where} has two budgets of {unit} {each.words}. Keep one."
+                )
+            seen.add(frozenset(each.pers))
     return tuple(found)
 
 

@@ -219,10 +219,11 @@ async def reserve(
     if isinstance(need, Breach):
         return need
     sums = {"nano_usd": need.nano_usd, "tokens": need.tokens, "now": now}
-    for limit in limits:
+    by_scope = {limit.scope: limit for limit in limits}  # dollars and tokens may share one
+    for limit in by_scope.values():
         whose = {"scope": limit.scope, "agent": limit.agent, "principal": limit.principal}
         await tx.execute("reserve_spending", {**whose, **sums})
-    scopes = tuple(limit.scope for limit in limits)
+    scopes = tuple(by_scope)
     row = {"agent": turn.agent_id, "turn": turn.request_id, "step": step}
     await tx.execute("insert_reservation", {**row, **sums, "scopes": json.dumps(scopes)})
     return Reservation(need=need, scopes=scopes)

@@ -40,7 +40,9 @@ class TurnBudgets:
     ) -> BudgetState:
         """Allow more than a budget says. Raises `BudgetError`."""
         limits = self._limits(whose)
-        limit = next((each for each in limits if set(each.held.budget.pers) == set(per)), None)
+        named = [each for each in limits if set(each.held.budget.pers) == set(per)]
+        named.sort(key=lambda each: not _has_units(each.held.budget, usd, tokens))
+        limit = named[0] if named else None
         if limit is None:
             known = ", ".join(each.held.budget.words for each in limits) or "none"
             wanted = " and ".join(per)
@@ -75,10 +77,16 @@ def _amount(budget: Budget, usd: object, tokens: int | None) -> Amount:
     wrong = (usd is not None and not amount) or (tokens is not None and tokens <= 0)
     if wrong or (usd is None and tokens is None):
         raise BudgetError('Say how much more: `extend(usd=2, per="day")`, or `tokens=...`.')
-    if (usd is not None and budget.usd is None) or (tokens is not None and budget.tokens is None):
+    if not _has_units(budget, usd, tokens):
         unit = "tokens" if budget.usd is None else "dollars"
         raise BudgetError(f"The budget {budget.words} is in {unit} only, so more is too.")
     return Amount(None if amount is None else to_nano(amount), tokens)
+
+
+def _has_units(budget: Budget, usd: object, tokens: int | None) -> bool:
+    """Whether a budget limits whatever is given."""
+    in_usd, in_tokens = budget.usd is not None, budget.tokens is not None
+    return (usd is None or in_usd) and (tokens is None or in_tokens)
 
 
 def _state(limit: Limit, standing: ScopeSums) -> BudgetState:

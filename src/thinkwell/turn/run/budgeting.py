@@ -221,7 +221,12 @@ def budget_tool(turn: RunningTurn, call: PendingCall) -> Tool | None:
 def _limit_in(turn: RunningTurn, asked: Mapping[str, Any]) -> Limit | None:
     """The budget that a question was about, if the class still has it."""
     for held in held_budgets(turn.parts):
-        if (held.owner, " and ".join(held.budget.pers)) == (asked.get("owner"), asked.get("per")):
+        named = (held.owner, " and ".join(held.budget.pers))
+        cap = held.budget.cap
+        other_unit = (asked.get("nanoUsd") and cap.nano_usd is None) or (
+            asked.get("tokens") and cap.tokens is None
+        )
+        if named == (asked.get("owner"), asked.get("per")) and not other_unit:
             return limit_of(held, turn.record, turn.parts.clock.now(), day=asked.get("day"))
     return None
 
