@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,38 @@ async def test_a_prompt_may_be_kept_elsewhere(tmp_path: Path):
         assert await session.freeze_system_prompt() == "by hand"
         with pytest.raises(TypeError, match=r"an object with get\(\) and set"):
             session.with_cached_prompt({})
+
+
+async def test_the_prompt_of_a_person_is_not_kept_elsewhere(tmp_path: Path):
+    """The object keeps one text: the next person would be shown it."""
+
+    class Kept:
+        text: str | None = None
+
+        def get(self) -> str | None:
+            return self.text
+
+        def set(self, text: str) -> None:
+            self.text = text
+
+    kept, path = Kept(), tmp_path / "a.db"
+    people = ("ann", "bob")
+    for _ in range(2):  # the second life reads what the first has kept
+        async with opened(path) as session:
+            session.with_context("soul", "Kind.").with_context("me", scope="principal")
+            session.with_cached_prompt(kept)
+            for name in people:
+                block = await session.get_context_block("me", principal=name)
+                assert block is not None
+                if not block.version:
+                    await session.replace_context_block("me", f"{name}'s secret", principal=name)
+            prompts = {name: await session.freeze_system_prompt(principal=name) for name in people}
+            assert await session.freeze_system_prompt() == kept.text
+        for name, prompt in prompts.items():
+            assert re.findall(r"\w+'s secret", prompt) == [f"{name}'s secret"]
+        assert "secret" not in (kept.text or "")
+    stored = rows(path, "SELECT principal, prompt IS NULL FROM prompts ORDER BY principal")
+    assert stored == [("", 1), ("ann", 0), ("bob", 0)]
 
 
 async def test_sessions_and_agents_have_their_own(tmp_path: Path):

@@ -91,7 +91,7 @@ async def test_while_the_index_catches_up_nobody_finds_what_others_said(
     async with running(Room, "Fine, Ann.", "Fine, Bob.") as stage:
         await ask(stage, ANN, "the walrus of Ann", 1)
         await ask(stage, BOB, "the walrus of Bob", 2)
-        backlog = False
+        backlog, found_by_ann = False, []
         for _ in range(4):
             found_by_ann = await look(stage, ANN, "walrus")
             assert "the walrus of Bob" not in found_by_ann

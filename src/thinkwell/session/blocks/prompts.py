@@ -40,7 +40,8 @@ class FrozenPrompts:
         self.cached = False
         """Whether prompts outlive the process."""
         self.provider: Any = None
-        """Where they are kept instead of our own table."""
+        """Where the one that is nobody's is kept instead of our own table. It holds one text, so
+        those of people stay here."""
 
     async def freeze(self, principal: str | None) -> str:
         """The prompt for a turn of this person: the one that was made before, if there is one."""
@@ -94,7 +95,7 @@ class FrozenPrompts:
             row = await self._ports.store.fetch_one("read_prompt", self._place(who))
             if row is not None and row["fingerprint"] == fingerprint(specs):
                 prompt: str | None = row["prompt"]
-                if self.provider is not None:
+                if self._is_elsewhere(who):
                     prompt = await call_user(_PROVIDER, self.provider.get)
                 if prompt is not None:
                     self._recall(row["shown"])
@@ -113,14 +114,14 @@ class FrozenPrompts:
         blocks = await self._read(specs, principal)
         prompt, mark = render(blocks), fingerprint(specs)
         if self.cached:
-            if self.provider is not None:
+            if self._is_elsewhere(who):
                 await call_user(_PROVIDER, self.provider.set, prompt)
             row = {
                 **self._place(who),
                 "fingerprint": mark,
                 "shown": json.dumps(self._shown(specs, blocks, principal)),
                 "made_at": self._ports.clock.now(),
-                "prompt": prompt if self.provider is None else None,
+                "prompt": None if self._is_elsewhere(who) else prompt,
             }
             await self._ports.join(lambda tx: tx.execute("keep_prompt", row))
         self._ports.bus.emit(
@@ -149,6 +150,9 @@ class FrozenPrompts:
                 place = self._blocks.place(spec, principal)
                 self._blocks.shown[place.agent, spec.label] = block.version
         return blocks
+
+    def _is_elsewhere(self, who: str) -> bool:
+        return self.provider is not None and not who
 
     def _place(self, who: str) -> dict[str, str]:
         ports = self._ports
