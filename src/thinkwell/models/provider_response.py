@@ -175,7 +175,7 @@ class ProviderResponse:
         """Read past the end marker, so that the connection can serve the next call."""
         if self._response.at_end:
             return  # as a rule it has come along
-        with suppress(TimeoutError):
+        with suppress(Exception):  # the answer is whole: a cut behind it changes nothing
             async with asyncio.timeout(DRAIN_TIMEOUT):
                 while await self._response.read():
                     pass

@@ -258,7 +258,8 @@ class ProviderConnection(asyncio.Protocol):
 
     def _finish(self, reply: SocketReply) -> None:
         self._reply = self.parser = None
-        if reply.keep_alive and not reply.surplus and self.usable:
+        sent = self.usable and not self._transport.get_write_buffer_size()
+        if sent and reply.keep_alive and not reply.surplus:
             self.resume()
             self._pool.keep(self)
         else:

@@ -156,7 +156,7 @@ class TestFraming:
     @pytest.mark.parametrize(
         "answer",
         [
-            CHUNKED,  # no last chunk
+            CHUNKED[: CHUNKED.index(b'ne"')],  # in the middle of a word
             SIZED[:-30],
             HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
             HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
@@ -176,6 +176,20 @@ class TestFraming:
         async with serving(send, SIZED) as (model, server):
             error = failure_of(await collect(model))
             assert (error.retryable, error.cut) == (True, True)
+            assert text_of(await collect(model)) == "fine"
+        assert server.connections == 2
+
+    @pytest.mark.parametrize("answer", [CHUNKED, SIZED[:-1]], ids=["no end", "short"])
+    async def test_a_connection_that_breaks_behind_the_end_marker_takes_nothing_back(
+        self, answer: bytes
+    ):
+        async def send(writer: asyncio.StreamWriter) -> None:
+            writer.write(answer)
+            await writer.drain()
+            writer.close()
+
+        async with serving(send, SIZED) as (model, server):
+            assert text_of(await collect(model)) == "fine"
             assert text_of(await collect(model)) == "fine"
         assert server.connections == 2
 
