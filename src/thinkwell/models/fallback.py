@@ -69,7 +69,7 @@ class FallbackModel:
             if signal.aborted:
                 return
             failure = None
-            answered = False
+            answered = kept = False
             last = index == order[-1]
             events = open_stream(self.models[index], request, signal, last=last)
             self._breakers[index] = self._breakers[index].trying(self._clock.monotonic())
@@ -82,6 +82,8 @@ class FallbackModel:
                     if not answered and not (isinstance(event, Bookmark) and event.event is None):
                         answered = True
                         self._breakers[index] = self._breakers[index].answered()
+                    if isinstance(event, Bookmark):
+                        kept = event.token is not None
                     yield self._told(index, event, reasons)
             finally:
                 # A generator that is left in the middle keeps its connection until it is
@@ -90,6 +92,8 @@ class FallbackModel:
             if failure is None:
                 return
             self._note(index, failure.error, reasons)
+            if kept and not last:  # another model answers: this answer is not taken up any more
+                yield Bookmark(None)
         if failure is not None:
             yield failure
 
@@ -119,7 +123,8 @@ class FallbackModel:
             await model.cancel(token["token"])
 
     def _kept_by(self, token: Mapping[str, Any]) -> tuple[int, ResumableModel | None]:
-        index = int(token["model"])
+        # A model that became a chain by a deploy has left a bookmark that names no model.
+        index = int(token.get("model", len(self.models)))
         model = self.models[index] if index < len(self.models) else None
         return index, model if isinstance(model, ResumableModel) else None
 

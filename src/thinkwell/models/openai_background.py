@@ -76,6 +76,10 @@ async def take_up(
     client: ProviderClient, token: Mapping[str, Any], request: ModelRequest, signal: AbortSignal
 ) -> AsyncIterator[ModelEvent]:
     """The rest of a kept answer, behind the bookmark."""
+    if "id" not in token:  # what was a chain before a deploy
+        yield Bookmark(None)
+        yield Failure(ModelError("The kept answer is not one of this model.", provider=PROVIDER))
+        return
     where = _path(token)
     path = f"{where}?stream=true"
     if int(token["after"]) >= 0:
@@ -109,7 +113,8 @@ async def _ending(
 
 async def _ended_status(client: ProviderClient, where: str, error: Exception) -> str:
     """How an answer has ended whose stream said nothing; empty if it runs, or nobody knows."""
-    if not isinstance(error, ModelError) or not error.cut:
+    # A lost connection says nothing about the answer: the stream is asked for again.
+    if not isinstance(error, ModelError) or not error.cut or error.__cause__ is not None:
         return ""
     try:
         code, said = await client.call("GET", where, limit=_SHORT)
@@ -122,6 +127,8 @@ async def _ended_status(client: ProviderClient, where: str, error: Exception) ->
 
 async def cancel(client: ProviderClient, token: Mapping[str, Any]) -> None:
     """Tell OpenAI that nobody wants the answer any more. One that has ended needs no cancel."""
+    if "id" not in token:
+        return
     status, said = await client.call("POST", f"{_path(token)}/cancel", limit=_SHORT)
     if status >= 500 or status in (401, 403, 429):
         raise ModelError(

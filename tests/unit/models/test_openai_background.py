@@ -15,6 +15,7 @@ from thinkwell.models import ResumableModel
 from thinkwell.models.base import Bookmark, Failure, Finish, ModelEvent, TextDelta
 from thinkwell.models.fallback import FallbackModel
 from thinkwell.models.openai_responses import OpenAIModel
+from thinkwell.testing import ScriptedModel
 from thinkwell.testing.contracts.model import asked, collect
 from thinkwell.testing.mock_provider import AnyReply, MockCall, MockProvider, RawReply, Reply
 
@@ -168,3 +169,41 @@ async def test_a_chain_takes_up_the_answer_of_the_model_that_gave_it():
         ]
         await chain.aclose()
     assert provider.kept.taken_up[0][0] == "resp_1"
+
+
+class CutBeforeAWord:
+    """Its provider keeps the answer, and the connection is lost before the first word."""
+
+    provider, model_id = "openai", "kept"
+
+    async def stream(self, request: Any, signal: Any) -> AsyncIterator[ModelEvent]:
+        yield Bookmark({"id": "r", "after": 0})
+        yield Failure(ModelError("cut", provider="openai", retryable=True, cut=True))
+
+    async def resume(self, token: Any, request: Any, signal: Any) -> AsyncIterator[ModelEvent]:
+        raise AssertionError("nobody takes this answer up")
+        yield
+
+    async def cancel(self, token: Any) -> None:
+        raise AssertionError("nobody cancels it here")
+
+
+async def test_a_chain_that_moves_on_takes_back_the_bookmark_of_the_model_before():
+    chain = FallbackModel([CutBeforeAWord(), ScriptedModel(["Hello"])])
+    marks = [e.token for e in await collect(chain) if isinstance(e, Bookmark)]
+    assert len(marks) == 2
+    assert marks[-1] is None
+
+
+async def test_a_model_that_became_a_chain_and_the_other_way_round_take_nothing_up():
+    async with serving(WHOLE) as (model, _):
+        first = (await collect(model))[0]
+        assert isinstance(first, Bookmark)
+        chain = FallbackModel([model, ScriptedModel([])])
+        of_chain = {"model": 0, "token": first.token}
+        for taking, token in ((chain, first.token), (model, of_chain)):
+            gone, failure = await taken_up(taking, token)
+            assert gone == Bookmark(None)
+            assert isinstance(failure, Failure)
+            assert token is not None
+            await taking.cancel(token)
