@@ -353,7 +353,8 @@ class GroupCommit:
         for log, upto, events in batch:
             told = log.events[log.events_written : events]
             log.events_written = events
-            if upto == len(log.bodies) and events == len(log.events):  # nothing came meanwhile
+            same = upto == len(log.bodies) and events == len(log.events)
+            if same and log.kept is log.kept_written:  # nothing came meanwhile
                 self._waiting.pop(log, None)
             chunks += upto - log.written
             log.advance(upto, told)

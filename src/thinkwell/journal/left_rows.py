@@ -38,6 +38,7 @@ class LeftRows:
         places = self._places.pop((agent_id, turn), None)
         if places is None:
             return await self._scan(agent_id, turn, start)
+        places = [place for place in places if place >= start]
         named = {"agent": agent_id, "turn": turn, "places": json.dumps(places)}
         known = await self._reader.fetch_all("journal_rows_at", named)
         if len(known) < len(places):  # another turn with this id is meant by now

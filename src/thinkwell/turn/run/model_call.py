@@ -167,7 +167,10 @@ class _Reader:
         self._kept: ResponseKept | None = None
         kept = turn.kept
         if kept is not None:
-            self._resumed, turn.past.open_text = kept.renamed, kept.goes_on
+            # The place is stored with a chunk that may have closed the text meanwhile.
+            open_texts = {part.id for part in turn.reply.fold.open_parts() if part.kind == "text"}
+            self._resumed = kept.renamed
+            turn.past.open_text = kept.goes_on if kept.goes_on in open_texts else None
 
     async def take(self, event: ModelEvent) -> None:
         """One event of the stream."""
