@@ -15,7 +15,7 @@ from tests.context.test_in_turns import outputs
 from tests.operate.canary import CANARY, found
 from tests.operate.test_erasing import in_thread
 from tests.wire.serving import serving
-from thinkwell import App, Principal, Session, Think
+from thinkwell import App, Principal, Session, Think, tool
 from thinkwell.errors import SessionError
 from thinkwell.messages.message import UIMessage
 from thinkwell.testing import ScriptedModel, call
@@ -35,6 +35,13 @@ class Aide(Think):
         session.with_context("house", scope="class", writable=True)
         session.with_context("rules", scope="class")
         return session.with_cached_prompt()
+
+    @tool
+    async def jot(self, text: str) -> str:
+        """Have the author's own code write blocks, without saying for whom."""
+        await self.session.append_context_block("own", text)
+        await self.session.append_context_block("rules", text)
+        return "jotted"
 
 
 def who(request: Any, _route: Any) -> Principal | None:
@@ -231,6 +238,30 @@ async def test_an_erasure_leaves_nothing_of_a_person_in_any_block(tmp_path: Path
     async with serving(room.app) as room.url:
         await room.ask("bobs", "bob")
         assert "bob's house" in room.system
+
+
+async def test_what_code_writes_in_a_turn_counts_as_of_whoever_asked_for_it(tmp_path: Path):
+    path, ann = tmp_path / "a.db", f"ann-{CANARY}"
+    room = Room(path)
+    async with serving(room.app) as room.url:
+        await room.session("team").replace_context_block("own", "of the app")
+        for user, text in (("bob", "bob's"), (ann, CANARY)):
+            await room.ask("team", user, [call("jot", {"text": text})])
+    written = "SELECT label, version, principal, turn IS NULL FROM context_blocks ORDER BY 1, 2"
+    assert rows(path, written) == [
+        ("own", 1, None, 1),
+        ("own", 2, "bob", 0),
+        ("own", 3, ann, 0),
+        ("rules", 1, "bob", 0),
+        ("rules", 2, ann, 0),
+    ]
+    await in_thread(path, "principals", "erase", ann, "--yes")
+    assert found(path, CANARY) == set()
+    assert rows(path, "SELECT label, content FROM context_blocks ORDER BY label, version") == [
+        ("own", "of the app"),
+        ("own", "of the app\nbob's"),
+        ("rules", "bob's"),
+    ]
 
 
 async def test_an_export_of_a_person_has_what_they_had_written(tmp_path: Path):

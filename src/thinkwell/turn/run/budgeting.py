@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from thinkwell.core.budgets import Amount, BudgetExceededError
-from thinkwell.core.errors import ModelError
+from thinkwell.core.errors import ModelBusyError, ModelError
 from thinkwell.core.ids import new_id
 from thinkwell.core.money import show_usd
 from thinkwell.journal.asked import if_not_stored
@@ -38,6 +38,7 @@ from thinkwell.journal.spending import (
 )
 from thinkwell.messages.message import BUDGET_MARK, BUDGET_TOOL, asks_for_budget, tool_parts
 from thinkwell.messages.usage import Usage
+from thinkwell.models.provider_errors import UnreachableError
 from thinkwell.store.base import Transaction
 from thinkwell.tools.tool import Tool
 from thinkwell.turn.end.ending import StageError
@@ -146,9 +147,21 @@ async def settle_step(turn: RunningTurn) -> None:
 
 
 async def release_step(turn: RunningTurn, error: Exception) -> None:
-    """The call failed. What the provider refused costs nothing; all else stays as it may be."""
-    if turn.reserved is not None and isinstance(error, ModelError) and error.status is not None:
+    """The call failed. What was refused or never sent costs nothing; all else may be billed."""
+    if turn.reserved is None or not isinstance(error, ModelError):
+        return
+    if error.status is not None or _never_sent(error):
         await _close(turn, Amount(0, 0))
+
+
+def _never_sent(error: ModelError) -> bool:
+    """Whether no provider has seen the request: no slot for it, or no connection."""
+    cause = error.__cause__
+    if isinstance(error, ModelBusyError) or isinstance(cause, UnreachableError):
+        return True
+    from thinkwell.models.provider_session import is_unreachable  # loaded if it was tried at all
+
+    return isinstance(cause, Exception) and is_unreachable(cause)
 
 
 async def _close(turn: RunningTurn, spent: Amount | None) -> None:

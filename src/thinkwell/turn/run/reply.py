@@ -109,7 +109,9 @@ async def _ask_retrying(turn: RunningTurn, step: Step) -> StepReply:
             return reply
         except StageError as failure:
             note_failure(turn, step.number, failure.error)
-            if turn.reserved is not None and _said(turn) == before:
+            # An answer that the provider keeps is billed, even if it cannot be read again.
+            unkept = kept is None and turn.kept is None
+            if turn.reserved is not None and unkept and _said(turn) == before:
                 await release_step(turn, failure.error)
             if kept is not None and turn.kept is None:
                 raise lost(turn, failure.error) from failure
