@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from thinkwell.core.block_errors import (
     BlockNotFoundError,
     BlockReadonlyError,
@@ -244,7 +246,7 @@ class Blocks:
     ) -> BlockVersion | None:
         """What was written; None if it will be, with what the current code commits."""
         ports, made = self._ports, list[BlockVersion]()
-        hand = Hand(agent_id=ports.agent_id, author=author, now=ports.clock.now())
+        hand = Hand(agent_id=ports.agent_id, author=_named(author), now=ports.clock.now())
 
         async def write(tx: Transaction) -> None:
             made[:] = [await work(tx, hand)]  # again, if the commit failed
@@ -274,6 +276,16 @@ class Blocks:
 def by_code(principal: str | None) -> Author:
     """The author's own code, in whatever turn it runs."""
     return Author(principal=principal, turn=log_fields.get().get("turn"))
+
+
+def _named(author: Author) -> Author:
+    """With who asked for the turn that runs, if nobody else is named: an erasure finds it by them.
+
+    Only in the row. Whose block it is, code has to say.
+    """
+    if author.principal is not None:
+        return author
+    return msgspec.structs.replace(author, principal=log_fields.get().get("principal"))
 
 
 def _check_way(spec: BlockSpec, key: str) -> None:
