@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,13 +17,21 @@ from thinkwell.cli.main import main
 from thinkwell.core import json
 from thinkwell.core.budgets import BudgetError
 from thinkwell.core.clock import SystemClock
-from thinkwell.core.errors import AgentDefinitionError, ConfigurationError, ModelError
+from thinkwell.core.errors import (
+    AgentDefinitionError,
+    ConfigurationError,
+    ModelBusyError,
+    ModelError,
+)
 from thinkwell.core.principal import Principal
+from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks import TurnContext
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.journal.spending import ScopeSums, standing_of
 from thinkwell.models import Price
+from thinkwell.models.base import Bookmark, ModelEvent, ModelRequest
+from thinkwell.models.provider_errors import UnreachableError
 from thinkwell.store.sqlite import SqliteStore
 from thinkwell.testing import ScriptedModel, call, error
 
@@ -290,6 +298,52 @@ async def test_what_a_provider_refuses_costs_nothing_and_each_try_reserves(tmp_p
 async def test_a_connection_that_was_lost_counts_as_spent(tmp_path: Path):
     lost = error(ModelError("gone", retryable=True, cut=True))
     cls = agent_with(Budget(tokens=9000, per="agent"), [lost], "done", limit=400)
+    async with host_with(cls, "a", sleep=_at_once) as (_, (a,)):
+        assert (await a.run("go")).status == "completed"
+        (state,) = await a.budgets.states()
+        assert state.spent_tokens > 15 + 400
+        assert state.reserved_tokens == 0
+
+
+def unreachable() -> ModelError:
+    failed = ModelError("down", retryable=True, cut=True)
+    failed.__cause__ = UnreachableError("no connection")
+    return failed
+
+
+@pytest.mark.parametrize(
+    "failure", [unreachable(), ModelBusyError("no slot", retryable=True)], ids=["network", "slots"]
+)
+async def test_a_request_that_never_left_costs_nothing(failure: ModelError):
+    cls = agent_with(Budget(tokens=9000, per="agent"), [error(failure)], "done", limit=400)
+    async with host_with(cls, "a", sleep=_at_once) as (_, (a,)):
+        assert (await a.run("go")).status == "completed"
+        (state,) = await a.budgets.states()
+        assert (state.spent_tokens, state.reserved_tokens) == (15, 0)
+
+
+class LosesKept(ScriptedModel):
+    """Says that it keeps the answer, loses the connection, and then does not know the answer."""
+
+    async def stream(self, request: ModelRequest, signal: AbortSignal) -> AsyncIterator[ModelEvent]:
+        if not self.requests:
+            yield Bookmark({"id": "1"})
+        async for event in super().stream(request, signal):
+            yield event
+
+    async def resume(
+        self, token: Mapping[str, Any], request: ModelRequest, signal: AbortSignal
+    ) -> AsyncIterator[ModelEvent]:
+        yield Bookmark(None)
+        yield error(ModelError("no such answer", status=404))
+
+    async def cancel(self, token: Mapping[str, Any]) -> None:
+        """Nothing runs there."""
+
+
+async def test_a_kept_answer_that_cannot_be_read_again_counts_as_spent():
+    cls = agent_with(Budget(tokens=9000, per="agent"), limit=400)
+    cls.model = LosesKept([[error(ModelError("gone", retryable=True, cut=True))], "done"])
     async with host_with(cls, "a", sleep=_at_once) as (_, (a,)):
         assert (await a.run("go")).status == "completed"
         (state,) = await a.budgets.states()
