@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -29,11 +30,13 @@ from thinkwell.hooks import TurnContext
 from thinkwell.host.client import AgentAddress
 from thinkwell.host.host import Host
 from thinkwell.journal.spending import ScopeSums, standing_of
+from thinkwell.messages.usage import Usage
 from thinkwell.models import Price
-from thinkwell.models.base import Bookmark, ModelEvent, ModelRequest
+from thinkwell.models.base import Bookmark, Finish, ModelEvent, ModelRequest
 from thinkwell.models.provider_errors import UnreachableError
 from thinkwell.store.sqlite import SqliteStore
-from thinkwell.testing import ScriptedModel, call, error
+from thinkwell.testing import ScriptedModel, call, error, text
+from thinkwell.turn.run.worst_case import estimate_input
 
 PRICES = {"scripted:scripted": Price(input=1, output=1)}
 STEP = 15_000
@@ -349,6 +352,39 @@ async def test_a_kept_answer_that_cannot_be_read_again_counts_as_spent():
         (state,) = await a.budgets.states()
         assert state.spent_tokens > 15 + 400
         assert state.reserved_tokens == 0
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        Finish(reason="stop", usage=Usage(output_tokens=5)),
+        Finish(reason="stop", usage=Usage(input_tokens=10)),
+        Finish(
+            reason="stop",
+            usage=Usage(input_tokens=10, output_tokens=5),
+            answered_by="scripted:unpriced",
+        ),
+    ],
+    ids=["no input", "no output", "no price"],
+)
+async def test_half_a_bill_counts_as_all_that_was_reserved(tmp_path: Path, end: Finish):
+    cls = agent_with(Budget(usd=1, per="agent"), [text("done"), end], limit=400)
+    async with app_with(tmp_path, cls) as app:
+        assert (await app.agent(cls, "a").run("go")).status == "completed"
+        (standing,) = (await ledger(app)).values()
+        assert standing.nano_usd > 400 * 1000
+        assert standing.reserved_nano_usd == 0
+        assert (standing.tokens == 15) == (end.answered_by is not None)
+
+
+def test_the_worst_case_counts_bytes_of_tools_and_schemas():
+    word = "\N{SNOWMAN}" * 100
+    plain = ModelRequest(system="", messages=())
+    tools = [{"name": "look", "description": word, "parameters": {}}]
+    asked = msgspec.structs.replace(plain, tools=tools)
+    assert estimate_input(asked) - estimate_input(plain) > 300
+    asked = msgspec.structs.replace(plain, response_format={"description": word})
+    assert estimate_input(asked) - estimate_input(plain) > 300
 
 
 async def _at_once(_: float) -> None:

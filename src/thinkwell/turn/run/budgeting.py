@@ -124,7 +124,8 @@ def note_usage(turn: RunningTurn, usage: Usage) -> None:
 async def settle_step(turn: RunningTurn) -> None:
     """The model has answered: give back what the step did not need.
 
-    A provider that does not say how much it was is taken to have used all of it.
+    A provider that does not say how much it was, or only half of it, is taken to have used all of
+    it; so is one whose price nobody knows.
     """
     reserved, spent = turn.reserved, None
     if reserved is None:
@@ -132,8 +133,8 @@ async def settle_step(turn: RunningTurn) -> None:
     usage = reserved.used
     if usage is not None and not usage.is_empty:
         tokens = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-        spent = Amount(usage.nano_usd, max(tokens, usage.total_tokens or 0))
         need = reserved.need  # no dollars in it: no budget counts them
+        spent = _spent(usage, need)
         dearer = bool(need.nano_usd) and (usage.nano_usd or 0) > need.nano_usd
         if dearer or tokens > need.tokens:
             log.warning(
@@ -144,6 +145,17 @@ async def settle_step(turn: RunningTurn) -> None:
             )
     await _close(turn, spent)
     crash_here("b3")
+
+
+def _spent(usage: Usage, need: Need) -> Amount:
+    counts = (usage.input_tokens, usage.output_tokens)
+    whole = None not in counts
+    tokens = max(sum(count or 0 for count in counts), usage.total_tokens or 0)
+    if not whole and usage.total_tokens is None:
+        tokens = max(tokens, need.tokens)
+    if not whole or usage.nano_usd is None:
+        return Amount(max(need.nano_usd, usage.nano_usd or 0), tokens)
+    return Amount(usage.nano_usd, tokens)
 
 
 async def release_step(turn: RunningTurn, error: Exception) -> None:

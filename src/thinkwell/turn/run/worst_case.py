@@ -80,9 +80,9 @@ def estimate_input(request: ModelRequest) -> int:
     """No fewer tokens than any provider counts: a token is at least one byte of text."""
     total = len(request.system.encode()) + PER_MESSAGE
     if request.tools:
-        total += len(json.dumps(request.tools)) + PER_MESSAGE * len(request.tools)
+        total += len(json.dump_bytes(request.tools)) + PER_MESSAGE * len(request.tools)
     if request.response_format is not None:
-        total += len(json.dumps(dict(request.response_format)))
+        total += len(json.dump_bytes(dict(request.response_format)))
     return total + sum(_message_tokens(message) for message in request.messages)
 
 
