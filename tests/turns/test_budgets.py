@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -28,6 +29,8 @@ from thinkwell.core.principal import Principal
 from thinkwell.core.signal import AbortSignal
 from thinkwell.hooks import TurnContext
 from thinkwell.host.client import AgentAddress
+from thinkwell.host.deletions import delete_unserved
+from thinkwell.host.erasure import erase_unserved
 from thinkwell.host.host import Host
 from thinkwell.journal.spending import ScopeSums, standing_of
 from thinkwell.messages.usage import Usage
@@ -35,7 +38,7 @@ from thinkwell.models import Price
 from thinkwell.models.base import Bookmark, Finish, ModelEvent, ModelRequest
 from thinkwell.models.provider_errors import UnreachableError
 from thinkwell.store.sqlite import SqliteStore
-from thinkwell.testing import ScriptedModel, call, error, text
+from thinkwell.testing import ScriptedModel, call, error, pause, text
 from thinkwell.turn.run.worst_case import estimate_input
 
 PRICES = {"scripted:scripted": Price(input=1, output=1)}
@@ -385,6 +388,75 @@ def test_the_worst_case_counts_bytes_of_tools_and_schemas():
     assert estimate_input(asked) - estimate_input(plain) > 300
     asked = msgspec.structs.replace(plain, response_format={"description": word})
     assert estimate_input(asked) - estimate_input(plain) > 300
+
+
+async def leave_reserved(tmp_path: Path) -> SqliteStore:
+    """The store of an app that stopped in the second turn of `a`, for ann: its step is reserved."""
+    gate = pause()
+    cls = agent_with(Budget(tokens=9000, per="day"), "one", [gate, "never"], limit=400)
+    async with app_with(tmp_path, cls, drain_timeout=0.1) as app:
+        agent = app.agent(cls, "a")
+        await agent.run("go")
+        await agent.submit("go on")
+        await gate.reached()
+    with closing(sqlite3.connect(tmp_path / "b.db")) as file:
+        file.execute("UPDATE turns SET principal = '{\"id\":\"ann\"}' WHERE status = 'running'")
+        file.commit()
+    assert reserved_and_spent(tmp_path) > (400, 15)
+    store = SqliteStore(str(tmp_path / "b.db"))
+    await store.open()
+    return store
+
+
+def reserved_and_spent(tmp_path: Path) -> tuple[int, int]:
+    with closing(sqlite3.connect(tmp_path / "b.db")) as file:
+        (count,) = file.execute("SELECT COUNT(*) FROM reservations").fetchone()
+        (sums,) = file.execute("SELECT reserved_tokens, tokens FROM spending").fetchall()
+    assert count == (sums[0] > 0)
+    return sums
+
+
+async def test_what_a_deleted_agent_had_reserved_is_spent(tmp_path: Path):
+    store = await leave_reserved(tmp_path)
+    assert await delete_unserved(store, "spender/a", now=1.0)
+    await store.close()
+    reserved, spent = reserved_and_spent(tmp_path)
+    assert (reserved, spent > 15 + 400) == (0, True)
+
+
+async def test_what_an_erased_turn_had_reserved_is_spent(tmp_path: Path):
+    store = await leave_reserved(tmp_path)
+    await erase_unserved(store, "ann", now=1.0)
+    await store.close()
+    reserved, spent = reserved_and_spent(tmp_path)
+    assert (reserved, spent > 15 + 400) == (0, True)
+
+
+async def test_the_upkeep_closes_what_a_turn_without_its_budget_has_left(tmp_path: Path):
+    await (await leave_reserved(tmp_path)).close()
+    cls = agent_with((), "done")
+    async with app_with(tmp_path, cls) as app:
+        await app.agent(cls, "a").wait_until_stable()
+        assert reserved_and_spent(tmp_path)[1] == 15
+        host = cast("Any", app)._host
+        await host._upkeep.drop_old_rows()
+        reserved, spent = reserved_and_spent(tmp_path)
+        assert (reserved, spent > 15 + 400) == (0, True)
+
+
+async def test_the_upkeep_leaves_what_a_step_that_runs_has_reserved(tmp_path: Path):
+    gate = pause()
+    cls = agent_with(Budget(tokens=9000, per="day"), [gate, "done"], limit=400)
+    async with app_with(tmp_path, cls) as app:
+        agent = app.agent(cls, "a")
+        await agent.submit("go")
+        await gate.reached()
+        host = cast("Any", app)._host
+        await host._upkeep.drop_old_rows()
+        assert reserved_and_spent(tmp_path) > (400, 0)
+        gate.open()
+        await agent.wait_until_stable()
+        assert reserved_and_spent(tmp_path) == (0, 15)
 
 
 async def _at_once(_: float) -> None:

@@ -17,10 +17,12 @@ from thinkwell.core.events import AgentDestroyed
 from thinkwell.core.tasks import TaskOwner
 from thinkwell.journal.asked import if_not_stored
 from thinkwell.journal.crash_points import crash_here
+from thinkwell.journal.spending import close_all_of
 from thinkwell.journal.trimming import erase_live_rows
 from thinkwell.journal.turn_log import Owner
 from thinkwell.store.base import Commit, Store, Transaction, commit_alone
 from thinkwell.store.deleting import (
+    PIECE,
     deleted_agents,
     has_rows,
     mark_deleted,
@@ -111,7 +113,12 @@ class Deletions:
 
 async def _erase_rows(store: Store, commit: Commit, agent_id: str) -> None:
     crash_here("d0")
-    while await commit(lambda tx: remove_piece(tx, agent_id)):
+
+    async def piece(tx: Transaction) -> bool:
+        await close_all_of(tx, agent_id, limit=PIECE)
+        return await remove_piece(tx, agent_id)
+
+    while await commit(piece):
         crash_here("d1")
         await asyncio.sleep(0)
     # Its turns are gone: none keeps its live rows.

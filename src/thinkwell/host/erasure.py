@@ -28,6 +28,7 @@ from thinkwell.journal.approvals import EXPIRE_JOB
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.job_ends import move_queue_up
 from thinkwell.journal.jobs import Job, begin_job, finish_job, insert_job
+from thinkwell.journal.spending import close_orphans
 from thinkwell.journal.trimming import erase_live_rows
 from thinkwell.session.search.askers import messages_of_turn as messages_of
 from thinkwell.session.search.index import SearchIndex
@@ -151,6 +152,8 @@ class Erasure:
                 await tree.delete(tx, [each for row in rows for each in messages_of(row)])
             for row in rows:
                 await _erase_turn(tx, agent_id, row)
+            while await close_orphans(tx, agent_id=agent_id, limit=PIECE):
+                pass  # what those turns have reserved: it names the person, too
             return bool(rows)
 
         async def rest(tx: Transaction) -> None:

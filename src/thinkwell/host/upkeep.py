@@ -36,7 +36,7 @@ from thinkwell.journal.aging import (
 )
 from thinkwell.journal.blobs import drop_unused_blobs
 from thinkwell.journal.jobs import drop_ended_jobs, find_job
-from thinkwell.journal.spending import drop_old_spending
+from thinkwell.journal.spending import close_orphans, drop_old_spending
 from thinkwell.journal.trimming import drop_old_streams, trim_journal
 from thinkwell.session.versions import drop_old_versions
 
@@ -162,6 +162,7 @@ class Upkeep:
             partial(self._drop, drop_old_approvals, "decisions", JOB_PIECE),
             partial(self._drop, drop_old_rules, "decisions", JOB_PIECE),
             partial(self._drop, drop_old_spending, "turns", JOB_PIECE),
+            self._close_orphans,
             self._age_turns,
         ):
             more = await self._try(piece) or more
@@ -184,6 +185,11 @@ class Upkeep:
             return False
         work = partial(drop, before=before, limit=limit)
         return await self._commits.insist(None, work) == limit
+
+    async def _close_orphans(self) -> bool:
+        """What no turn will settle any more is spent. Whether there may be more of it."""
+        work = partial(close_orphans, limit=JOB_PIECE, now=self._clock.now())
+        return await self._commits.insist(None, work) == JOB_PIECE
 
     async def _age_turns(self) -> bool:
         """Look at the next turns. Whether there may be more old ones behind them."""

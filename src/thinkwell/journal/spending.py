@@ -247,6 +247,31 @@ async def close_reservation(
     await tx.execute("settle_spending", {**used, **reserved, "scopes": row["scopes"], "now": now})
 
 
+async def close_orphans(
+    tx: Transaction, *, limit: int, agent_id: str | None = None, now: float | None = None
+) -> int:
+    """Count as spent what turns have reserved that are gone or over; a piece of it; how many.
+
+    A turn closes its own reservation when it ends. This finds those whose turn could not: its row
+    was erased or unreadable, or its class had no budget any more when it ended.
+    """
+    about = {"agent": agent_id, "limit": limit}
+    return await _close_all(tx, await tx.fetch_all("orphaned_reservations", about), now)
+
+
+async def close_all_of(tx: Transaction, agent_id: str, *, limit: int) -> int:
+    """The same for an agent that goes, whatever its turns do: other agents may share its sums."""
+    about = {"agent": agent_id, "limit": limit}
+    return await _close_all(tx, await tx.fetch_all("reservations_of_agent", about), None)
+
+
+async def _close_all(tx: Transaction, rows: Sequence[Row], now: float | None) -> int:
+    for row in rows:
+        at = row["reserved_at"] if now is None else now
+        await close_reservation(tx, (row["agent"], row["turn"]), now=at)
+    return len(rows)
+
+
 async def add_allowance(tx: Transaction, limit: Limit, more: Amount, *, now: float) -> None:
     """Somebody allows more than the budget says."""
     whose = {"scope": limit.scope, "agent": limit.agent, "principal": limit.principal}

@@ -26,6 +26,16 @@ VALUES (:agent, :turn, :step, :scopes, :nano_usd, :tokens, :now);
 -- What a turn has reserved.
 SELECT * FROM reservations WHERE agent = :agent AND turn = :turn;
 
+-- name: reservations_of_agent
+-- What the turns of an agent have reserved.
+SELECT * FROM reservations WHERE agent = :agent LIMIT :limit;
+
+-- name: orphaned_reservations
+-- What turns have reserved that are gone or over; of one agent or, with NULL, of all.
+SELECT * FROM reservations WHERE (agent = :agent OR :agent IS NULL) AND NOT EXISTS (
+    SELECT 1 FROM turns WHERE turns.agent = reservations.agent AND turns.id = reservations.turn
+    AND turns.status IN ('accepted', 'running')) LIMIT :limit;
+
 -- name: take_reservation
 -- What a turn has reserved, to be settled in this transaction.
 DELETE FROM reservations WHERE agent = :agent AND turn = :turn RETURNING *;
