@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,14 @@ from tests.context.support import rows
 from tests.context.test_in_turns import outputs
 from tests.operate.canary import CANARY, found
 from tests.operate.test_erasing import in_thread
+from tests.search.support import store_at
 from tests.wire.serving import serving
 from thinkwell import App, Principal, Session, Think, tool
 from thinkwell.errors import SessionError
+from thinkwell.host.deletions import delete_unserved
+from thinkwell.host.erasure import Erasure, digest_of
 from thinkwell.messages.message import UIMessage
+from thinkwell.store.base import commit_alone
 from thinkwell.testing import ScriptedModel, call
 
 
@@ -238,6 +245,73 @@ async def test_an_erasure_leaves_nothing_of_a_person_in_any_block(tmp_path: Path
     async with serving(room.app) as room.url:
         await room.ask("bobs", "bob")
         assert "bob's house" in room.system
+
+
+@pytest.mark.parametrize("served", [False, True])
+async def test_an_erasure_reaches_the_requests_of_agents_that_were_shown_a_block(
+    tmp_path: Path, *, served: bool
+):
+    """What one writes into a block of the class is in the journals of everybody's agents."""
+    path, ann = tmp_path / "a.db", f"ann-{CANARY}"
+    room = Room(path)
+    async with serving(room.app) as room.url:
+        await room.session("bobs").replace_context_block("house", "bob's house")
+        await room.ask("alone", ann, write("house", CANARY, action="append"))
+        for agent in ("bobs", "zoes"):
+            await room.ask(agent, "bob")
+            assert CANARY in room.system
+        if served:
+            await room.app.erase(ann)
+            assert found(path, CANARY) == set()
+            await room.ask("bobs", "bob")
+            assert CANARY not in room.system
+            assert "bob's house" in room.system
+    if not served:
+        assert {"blobs", "context_blocks"} <= found(path, CANARY)
+        await in_thread(path, "principals", "erase", ann, "--yes")
+    assert found(path, CANARY) == set()
+    assert rows(path, "SELECT label, content, version FROM context_blocks") == [
+        ("house", "bob's house", 1)
+    ]
+    assert len(rows(path, "SELECT id FROM turns")) == (3 if served else 2)
+
+
+async def test_an_erasure_that_finds_a_reader_busy_comes_back_for_it(tmp_path: Path):
+    """Blocks lead to those who were shown them, so they go last; their text goes first."""
+    path, ann = tmp_path / "a.db", f"ann-{CANARY}"
+    room = Room(path)
+    async with serving(room.app) as room.url:
+        await room.session("bobs").replace_context_block("house", "bob's house")
+        await room.ask("alone", ann, write("house", CANARY, action="append"))
+        for agent in ("bobs", "zoes"):
+            await room.ask(agent, "bob")
+    slept, busy = list[str](), {"aide/bobs"}
+    async with store_at(path) as (store, _index):
+
+        @asynccontextmanager
+        async def asleep(agent_id: str, _principal: str) -> AsyncGenerator[bool]:
+            slept.append(agent_id)
+            yield agent_id not in busy
+
+        async def delete(agent_id: str) -> None:
+            await delete_unserved(store, agent_id, now=0)
+
+        erasure = Erasure(
+            store,
+            partial(commit_alone, store),
+            asleep=asleep,
+            delete=delete,
+            forget_blobs=lambda _: None,
+        )
+        assert not await erasure.run(digest_of(ann))
+        assert slept == ["aide/bobs", "aide/zoes"]
+        current = "SELECT content FROM context_blocks ORDER BY version DESC LIMIT 1"
+        assert rows(path, current) == [("bob's house",)]
+        busy.clear()
+        assert await erasure.run(digest_of(ann))
+        assert slept == ["aide/bobs", "aide/zoes", "aide/bobs"]
+    assert found(path, CANARY) == set()
+    assert rows(path, "SELECT content FROM context_blocks") == [("bob's house",)]
 
 
 async def test_what_code_writes_in_a_turn_counts_as_of_whoever_asked_for_it(tmp_path: Path):

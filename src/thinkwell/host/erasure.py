@@ -7,7 +7,8 @@ them.
 
 An agent in which every turn and every job is theirs is deleted whole. In one that others use too,
 their turns go with the messages, calls and journals; it sleeps meanwhile, and whoever asks for it
-waits.
+waits. What they wrote into a block of a class stands in the requests of all its agents: the
+journals of these go as well.
 `store/tables.py` says what happens to each table.
 """
 
@@ -48,6 +49,7 @@ _BY_PERSON = (
     *("erase_approvals_by", "erase_rules_for", "erase_rules_by", "unname_rule_maker"),
 )
 _BY_MESSAGE = ("erase_decisions_about", "erase_approvers_of", "erase_approvals_of")
+_BLANKED = ("erase_later_class_blocks", "blank_class_blocks_of")
 _SHARED = ("erase_prompts_of_class", "erase_shared_blocks_of", "erase_spending_of")
 """What agents share is nobody's row in particular. Prompts first: the blocks lead to them."""
 _JOURNALS = ("drop_packed_journals", "drop_own_blobs", "drop_blob_uses")
@@ -107,6 +109,9 @@ class Erasure:
         self._asleep = asleep
         self._delete = delete
         self._forget_blobs = forget_blobs
+        self._clean: dict[str, set[str]] = {}
+        """Agents without journals from before the blocks were blanked, by digest: if one of many
+        is busy, the others need not sleep again. A new process begins anew."""
 
     async def run(self, digest: str) -> bool:
         """Erase whoever has that digest. False if an agent was busy: then try again soon."""
@@ -114,11 +119,21 @@ class Erasure:
         whole = True
         principal = await find_by_digest(self._store, digest)
         if principal is not None:
+            # First of all, no prompt that is made from now on shows what they wrote.
+            await self._commit(lambda tx: _run(tx, _BLANKED, {"principal": principal}))
+            clean = self._clean.setdefault(digest, set())
             for agent_id in await agents_of(self._store, principal):
-                whole = await self._erase_in(agent_id, principal) and whole
+                if await self._erase_in(agent_id, principal):
+                    clean.add(agent_id)
+                else:
+                    whole = False
                 crash_here("e2")
-            await self._commit(lambda tx: _run(tx, _SHARED, {"principal": principal}))
+            if await self._erase_quotes(principal, clean):
+                await self._commit(lambda tx: _run(tx, _SHARED, {"principal": principal}))
+            else:
+                whole = False
         if whole:
+            self._clean.pop(digest, None)
             crash_here("e3")
             await self._index.purge()
             crash_here("e5")
@@ -131,13 +146,39 @@ class Erasure:
         if await is_alone(self._store, agent_id, principal):
             await self._delete(agent_id)
             return True
+        return await self._while_asleep(agent_id, principal, self._erase_rows)
+
+    async def _erase_quotes(self, principal: str, clean: set[str]) -> bool:
+        """Drop what agents of a class were shown of a person's blocks. False if one was busy."""
+        whole = True
+        named = {"principal": principal}
+        for row in await self._store.fetch_in_background("agents_shown_blocks_of", named):
+            agent_id = row["agent"]
+            if agent_id in clean:
+                continue
+            if await self._while_asleep(agent_id, principal, self._erase_journals):
+                clean.add(agent_id)
+            else:
+                whole = False
+            crash_here("e2")
+        return whole
+
+    async def _while_asleep(
+        self, agent_id: str, principal: str, erase: Callable[[str, str], Awaitable[None]]
+    ) -> bool:
         async with self._asleep(agent_id, principal) as free:
             if free:
-                await self._erase_rows(agent_id, principal)
+                await erase(agent_id, principal)
             else:
                 about = {"action": "erase", "agent": agent_id}
                 log.warning("an erasure waits for an agent that has work of others", extra=about)
         return free
+
+    async def _erase_journals(self, agent_id: str, _principal: str) -> None:
+        quoting = ("erase_prompts_of", *_JOURNALS)
+        await self._commit(lambda tx: _run(tx, quoting, {"agent": agent_id}))
+        self._forget_blobs(agent_id)
+        await erase_live_rows(self._store, self._commit, agent_id)
 
     async def _erase_rows(self, agent_id: str, principal: str) -> None:
         named = {"agent": agent_id, "principal": principal}
@@ -161,9 +202,7 @@ class Erasure:
             await move_queue_up(tx, agent_id)  # what was in front of the others may be gone
 
         # Journals first: a later one may quote what is erased, and only turns lead here again.
-        await self._commit(lambda tx: _run(tx, _JOURNALS, {"agent": agent_id}))
-        self._forget_blobs(agent_id)
-        await erase_live_rows(self._store, self._commit, agent_id)
+        await self._erase_journals(agent_id, principal)
         await self._commit(rest)
         while await self._commit(piece):
             crash_here("e1")

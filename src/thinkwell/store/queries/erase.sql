@@ -212,6 +212,34 @@ WHERE substr(agent, 1, 1) = '/' AND (agent = '/principal/' || :principal OR EXIS
       AND f.label = context_blocks.label AND f.key = context_blocks.key
       AND f.principal = :principal AND f.version <= context_blocks.version));
 
+-- name: erase_later_class_blocks
+-- Versions of what a class shares that are younger than a person's first change.
+DELETE FROM context_blocks
+WHERE substr(agent, 1, 7) = '/class/' AND EXISTS (
+    SELECT 1 FROM context_blocks f
+    WHERE f.agent = context_blocks.agent AND f.session = context_blocks.session
+      AND f.label = context_blocks.label AND f.key = context_blocks.key
+      AND f.principal = :principal AND f.version < context_blocks.version);
+
+-- name: blank_class_blocks_of
+-- A person's first change, when it is the last version: it says what the one before it said. The row
+-- stays until `erase_shared_blocks_of`, because it leads to the agents that were shown the block.
+UPDATE context_blocks
+SET (content, description) = (
+    SELECT p.content, p.description FROM context_blocks p
+    WHERE p.agent = context_blocks.agent AND p.session = context_blocks.session
+      AND p.label = context_blocks.label AND p.key = context_blocks.key
+      AND p.version < context_blocks.version ORDER BY p.version DESC LIMIT 1)
+WHERE substr(agent, 1, 7) = '/class/' AND principal = :principal;
+
+-- name: agents_shown_blocks_of
+-- The agents of the classes whose shared blocks a person has changed.
+SELECT a.id AS agent FROM agents a WHERE EXISTS (
+    SELECT 1 FROM context_blocks b
+    WHERE b.principal = :principal AND substr(b.agent, 1, 7) = '/class/'
+      AND substr(a.id, 1, length(b.agent) - 6) = substr(b.agent, 8) || '/')
+ORDER BY a.id;
+
 -- name: erase_prompts_of_class
 -- Prompts of every agent of the classes whose shared blocks a person has changed.
 DELETE FROM prompts WHERE EXISTS (
