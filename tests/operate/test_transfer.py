@@ -14,7 +14,7 @@ from click import ClickException
 
 from tests.operate.test_erasing import in_thread, rows
 from tests.turns.support import loosely
-from thinkwell import App, Think, tool
+from thinkwell import App, Budget, Think, tool
 from thinkwell.cli.transfer import bring_in
 from thinkwell.errors import StoreError
 from thinkwell.host import imports
@@ -279,6 +279,48 @@ async def test_a_text_under_the_hash_of_another_one_is_refused(tmp_path: Path):
         await in_thread(there, "agents", "import", str(file))
     assert rows(there, "SELECT COUNT(*) FROM blobs") == [(0,)]
     assert rows(there, "SELECT COUNT(*) FROM agents") == [(0,)]
+
+
+async def export_in_a_step(tmp_path: Path) -> Path:
+    """An agent that stopped in its second turn: what it spent, and what the step has reserved."""
+    gate = pause()
+    app = app_on(tmp_path / "here.db", "One.", [gate, "Two."])
+    budgets = [Budget(tokens=10**9), Budget(tokens=10**9, per="agent")]
+    loosely(app.agents[0]).budget = budgets
+    async with app:
+        ann = app.agent("clerk", "ann")
+        await ann.run("hello")
+        await ann.submit("go on")
+        await gate.reached()
+    return await exported(tmp_path / "here.db", tmp_path)
+
+
+SUMS = "SELECT scope, tokens, reserved_tokens FROM spending WHERE scope LIKE '%|agent:%'"
+
+
+async def test_what_was_spent_comes_along_under_the_new_name_and_nothing_stays_reserved(
+    tmp_path: Path,
+):
+    file, there = await export_in_a_step(tmp_path), tmp_path / "there.db"
+    ((scope, spent, reserved),) = rows(tmp_path / "here.db", SUMS)
+    assert (scope, spent, reserved > 0) == ("clerk|agent:clerk/ann|", 15, True)
+    await in_thread(there, "agents", "import", str(file), "--as", "desk/bob")
+    assert rows(there, SUMS) == [("desk|agent:desk/bob|", spent + reserved, 0)]
+    turns = rows(there, "SELECT scope FROM spending WHERE scope LIKE '%|turn:%'")
+    assert len(turns) == 2
+    assert all(each.startswith("desk|turn:desk/bob/") for (each,) in turns)
+    assert rows(there, "SELECT COUNT(*) FROM reservations") == [(0,)]
+
+
+@pytest.mark.parametrize("scope", ["*|all:|2026-05-01", "clerk|agent:clerk/eve|", "clerk|all:|"])
+async def test_a_sum_of_somebody_else_is_refused(tmp_path: Path, scope: str):
+    """It would use up, or raise, a budget that other agents share."""
+    file, there = await export_in_a_step(tmp_path), tmp_path / "there.db"
+    change(file, "spending", {"scope": scope})
+    with pytest.raises(AssertionError, match="not one of clerk/ann"):
+        await in_thread(there, "agents", "import", str(file))
+    assert rows(there, "SELECT COUNT(*) FROM agents") == [(0,)]
+    assert rows(there, "SELECT COUNT(*) FROM spending") == [(0,)]
 
 
 def change(file: Path, table: str, values: dict[str, Any]) -> None:

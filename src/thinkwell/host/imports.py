@@ -18,6 +18,7 @@ from thinkwell.journal.blobs import Blob
 from thinkwell.journal.crash_points import crash_here
 from thinkwell.journal.job_ends import move_queue_up
 from thinkwell.journal.jobs import BEHIND
+from thinkwell.journal.spending import moved_scope
 from thinkwell.store.base import Commit, Transaction
 from thinkwell.store.deleting import has_rows
 from thinkwell.store.tables import counted_column, tables_of_agents
@@ -42,6 +43,8 @@ async def import_agent(
     if agent is None:
         raise StoreError("The export has no agent.")
     _check_texts(staged)
+    for row in staged.rows("spending"):
+        moved_scope(row["scope"], staged.about, agent_id)
     cls, _, name = agent_id.partition("/")
     named = {"id": agent_id, "class": cls, "name": name, "created_at": agent["created_at"]}
 
@@ -75,7 +78,7 @@ def _check_texts(staged: Staged) -> None:
 async def _write_all(
     commit: Commit, staged: Staged, agent_id: str, agent: Mapping[str, Any]
 ) -> int:
-    writing, rows, count = _Rows(agent_id), _rows_of(staged), 0
+    writing, rows, count = _Rows(staged.about, agent_id), _rows_of(staged), 0
     while piece := list(islice(rows, PIECE)):
         await commit(lambda tx, piece=piece: writing.write(tx, piece))
         crash_here("i1")
@@ -94,6 +97,8 @@ async def _write_all(
 
 def _rows_of(staged: Staged) -> Iterator[tuple[str, dict[str, Any]]]:
     for table in ("blobs", *tables_of_agents()):
+        if table == "reservations":
+            continue  # no step runs here that could settle them: `spending` counts them as spent
         for row in staged.rows(table):
             yield table, row
 
@@ -101,7 +106,8 @@ def _rows_of(staged: Staged) -> Iterator[tuple[str, dict[str, Any]]]:
 class _Rows:
     """Writes the rows of a staged agent as they have to be here."""
 
-    def __init__(self, agent_id: str) -> None:
+    def __init__(self, was: str, agent_id: str) -> None:
+        self._was = was
         self._agent_id = agent_id
         self._class = agent_id.partition("/")[0]
         self._positions: dict[int, int] = {}
@@ -141,6 +147,14 @@ class _Rows:
                 queued = row["kind"] == "queue" and row["finished_at"] is None
                 held = BEHIND if queued else None
                 return {"status": status, "epoch": None, "boot": None, "held": held}
+            case "spending":
+                return {
+                    "scope": moved_scope(row["scope"], self._was, self._agent_id),
+                    "nano_usd": row["nano_usd"] + row["reserved_nano_usd"],
+                    "tokens": row["tokens"] + row["reserved_tokens"],
+                    "reserved_nano_usd": 0,
+                    "reserved_tokens": 0,
+                }
             case "conversations":
                 return {"class": self._class}
             case _:

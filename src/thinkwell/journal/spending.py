@@ -17,6 +17,7 @@ import msgspec
 
 from thinkwell.core import json
 from thinkwell.core.budgets import Amount, Budget
+from thinkwell.core.errors import StoreError
 from thinkwell.core.money import show_usd
 from thinkwell.core.principal import Principal
 from thinkwell.journal.turns import TurnRecord
@@ -64,6 +65,20 @@ def limit_of(held: HeldBudget, turn: TurnRecord, now: float, *, day: str | None 
         day = datetime.fromtimestamp(now, ZoneInfo(budget.timezone)).date().isoformat()
     scope = f"{held.owner}|{subject}:{named[subject]}|{day or ''}"
     return Limit(held=held, scope=scope, day=day, agent=agent, principal=principal)
+
+
+def moved_scope(scope: str, was: str, agent_id: str) -> str:
+    """The scope of an agent that has another id now. Raises `StoreError` if it is not its own."""
+    owners = {was.partition("/")[0]: agent_id.partition("/")[0], ALL_AGENTS: ALL_AGENTS}
+    for old, new in owners.items():
+        for subject, end in (("agent", "|"), ("turn", "/")):
+            own = f"{old}|{subject}:{was}{end}"
+            if scope.startswith(own):
+                return f"{new}|{subject}:{agent_id}{end}{scope.removeprefix(own)}"
+    raise StoreError(
+        f"The export has a sum of budgets {scope!r:.80}, which is not one of {was}: the file was "
+        "damaged or changed. Nothing was changed here. Export the agent again."
+    )
 
 
 def _id_of(principal: Principal | None) -> str | None:
