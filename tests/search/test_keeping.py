@@ -128,6 +128,32 @@ async def test_a_message_that_goes_while_it_is_read_leaves_nothing(tmp_path: Pat
     check_index(tmp_path / "a.db")
 
 
+async def test_an_index_that_grows_a_little_at_a_time_stays_in_few_pieces(tmp_path: Path):
+    """Each transaction leaves a piece, and every search looks at all of them."""
+    path, most = tmp_path / "a.db", index_module.MOST_PIECES
+    pieces = "SELECT COUNT(DISTINCT segid) FROM search_words_idx"
+
+    async def few(session: Session, index: index_module.SearchIndex, change: Any) -> None:
+        seen: list[int] = []
+        for number in range(3 * most):
+            await change(session, number)
+            assert await index.catch_up(["talker"])
+            seen += rows(path, pieces)[0]
+        # It is merged, and not each time. To replace an entry may leave two pieces.
+        assert most // 2 < max(seen) <= 2 * most + 8
+
+    async def add(session: Session, number: int) -> None:
+        await session.add_messages([said(f"walrus number{number}", message_id=f"m{number}")])
+
+    async def edit(session: Session, number: int) -> None:
+        await session.update_message(said(f"heron number{number}", message_id="m3"))
+
+    for change in (add, edit):
+        async with store_at(path) as (store, index):
+            await few(Session(store, "talker/a"), index, change)
+    check_index(path)
+
+
 async def test_a_database_from_before_is_indexed_by_the_job(tmp_path: Path):
     class Before(Think, name="talker"):
         model: Any = ScriptedModel([])

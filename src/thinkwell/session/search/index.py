@@ -33,6 +33,9 @@ MERGED = 8
 """Pages that one transaction merges."""
 FEW = 20
 """Messages after which the index is not merged: the last turns, which a search takes in itself."""
+MOST_PIECES = 64
+"""Transactions after which it is merged all the same. Each leaves a piece, and FTS5 merges a
+thousand of them by itself, all in one transaction."""
 AT_SEARCH = 8
 """Slices that a search may index before it looks: the last few turns, not a backfill."""
 
@@ -53,6 +56,7 @@ class SearchIndex:
         self._crash_here = crash_here
         self._one_at_a_time = asyncio.Lock()
         self._marks: dict[str, int] = {}
+        self._pieces = MOST_PIECES  # an earlier process may have left as many
 
     async def catch_up(self, classes: Sequence[str], slices: int = AT_SEARCH) -> bool:
         """Index what is new and what has changed. False if that was not all of it."""
@@ -91,6 +95,7 @@ class SearchIndex:
             more = await self._commit(partial(_merge_pages, query, pages))
             while more:
                 more = await self._commit(partial(_merge_pages, query, MERGED))
+        self._pieces = 0
 
     async def _new_slice(self, cls: str) -> bool:
         """Index the next messages of a class. False if there are none."""
@@ -110,11 +115,12 @@ class SearchIndex:
             done = last.seq if last.whole else last.seq - 1
             await self._commit(partial(_write, piece, cls=cls, mark=done))
             self._marks[cls] = done
+            self._pieces += 1
             self._crash_here("x0")
             await asyncio.sleep(0)
         await self._commit(partial(_set_mark, cls, upto))
         self._marks[cls] = upto
-        if len(seqs) > FEW:
+        if len(seqs) > FEW or self._pieces >= MOST_PIECES:
             await self._merge()
         self._crash_here("x1")
         return True
@@ -132,12 +138,16 @@ class SearchIndex:
                     continue
                 for piece in _in_pieces([entries]):
                     await self._commit(partial(_write, piece, again=True))
+                    self._pieces += 1
                     await asyncio.sleep(0)
             gone = [s for s in seqs[start : start + TAKEN_OUT] if s not in made or not made[s].rows]
             if gone:
                 await self._commit(partial(_take_out, gone, made))
+                self._pieces += 1
             self._crash_here("x2")
             await asyncio.sleep(0)
+        if seqs and self._pieces >= MOST_PIECES:
+            await self._merge()
         return bool(seqs)
 
     async def _mark(self, cls: str) -> int:
