@@ -213,6 +213,17 @@ async def test_the_prompt_of_a_person_is_not_kept_elsewhere(tmp_path: Path):
     assert stored == [("", 1), ("ann", 0), ("bob", 0)]
 
 
+async def test_an_undo_brings_the_description_back(tmp_path: Path):
+    async with opened(tmp_path / "a.db") as session:
+        session.with_context("skills", kind="loadable")
+        await session.set_context_entry("skills", "tea", "Boil.", description="How to make tea")
+        await session.set_context_entry("skills", "tea", "Burn.", description="How to fail")
+        await session.undo_context("skills", key="tea")
+        block = await session.get_context_block("skills")
+        assert block is not None
+        assert block.content == "- tea: How to make tea"
+
+
 async def test_sessions_and_agents_have_their_own(tmp_path: Path):
     """spec/03 §20.24"""
     path = tmp_path / "a.db"

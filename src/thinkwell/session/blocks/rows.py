@@ -107,7 +107,10 @@ async def bring_back(
     row = await tx.fetch_one("read_block_version", {**place.params, "version": version})
     former = None if row is None else version_of(row)
     content, restored = brought_back(place.label, version, former)
-    return await _add(tx, place, hand, found, content=content, restored=restored)
+    description = None if former is None else former.description
+    return await _add(
+        tx, place, hand, found, content=content, description=description, restored=restored
+    )
 
 
 async def _add(
