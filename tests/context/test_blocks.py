@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,41 @@ async def test_an_undo_brings_the_description_back(tmp_path: Path):
         block = await session.get_context_block("skills")
         assert block is not None
         assert block.content == "- tea: How to make tea"
+
+
+async def test_a_search_shows_the_beginning_of_a_long_entry(tmp_path: Path):
+    async with opened(tmp_path / "a.db") as session:
+        session.with_context("facts", kind="searchable")
+        await session.set_context_entry("facts", "long", "walrus " + "x" * 8_000)
+        await session.set_context_entry("facts", "short", "a walrus")
+        assert session.memory is not None
+        blocks = session.memory.blocks
+        found = await blocks.search(blocks.spec("facts"), "walrus", None)
+        assert found is not None
+        assert "[short]\na walrus" in found
+        assert "x\n[... 7 more characters]" in found
+        assert len(found) < 8_100
+
+
+async def test_a_folder_is_listed_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A large folder on a slow disk holds nobody up."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tea.md").write_text("# How to make tea")
+    threads: list[int] = []
+    rglob = Path.rglob
+
+    def noted(path: Path, pattern: str) -> Any:
+        threads.append(threading.get_ident())
+        return rglob(path, pattern)
+
+    monkeypatch.setattr(Path, "rglob", noted)
+    async with opened(tmp_path / "a.db") as session:
+        session.with_context("docs", tmp_path / "docs")
+        block = await session.get_context_block("docs")
+        assert block is not None
+        assert block.content == "- tea.md: How to make tea"
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_sessions_and_agents_have_their_own(tmp_path: Path):

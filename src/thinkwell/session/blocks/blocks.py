@@ -10,6 +10,7 @@ at once.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -135,7 +136,7 @@ class Blocks:
         if spec.source is not None:
             return await spec.source.search(query)
         entries = await rows.entries(self._ports.store, self.place(spec, principal))
-        return found_text(find_entries(entries, query))
+        return await asyncio.to_thread(lambda: found_text(find_entries(entries, query)))
 
     async def history(
         self, label: str, *, key: str, principal: str | None, limit: int

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from thinkwell.session.blocks.records import BlockVersion
 
 MOST_FOUND = 10
+MOST_SHOWN = 8_000
+"""Characters of each that a search shows: an entry may be as large as a book."""
 _WORD = re.compile(r"\w+")
 
 
@@ -36,4 +38,10 @@ def _score(entry: BlockVersion, words: Sequence[str]) -> tuple[int, int]:
 
 def found_text(entries: Sequence[BlockVersion]) -> str | None:
     """What the model reads of them."""
-    return "\n\n".join(f"[{entry.key}]\n{entry.content}" for entry in entries) or None
+    return "\n\n".join(f"[{entry.key}]\n{_shown(entry.content or '')}" for entry in entries) or None
+
+
+def _shown(text: str) -> str:
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f"{text[:MOST_SHOWN]}\n[... {len(text) - MOST_SHOWN} more characters]"

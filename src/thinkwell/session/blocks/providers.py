@@ -7,6 +7,7 @@ writable (spec/03 §4).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
@@ -157,6 +158,9 @@ class _Folder(_ReadOnly):
         self._root = root.resolve()
 
     async def get(self) -> str | None:
+        return await asyncio.to_thread(self._list)
+
+    def _list(self) -> str | None:
         lines = [_listed(key, _first_line(path)) for key, path in self._files()]
         return "\n".join(lines) or None
 
