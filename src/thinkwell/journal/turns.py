@@ -444,8 +444,8 @@ async def settle_turn(
             "stop_reason": end.stop_reason,
             "error": end.error,
             "client_error": end.client_error,
-            "usage": json.dumps(end.usage),
-            "spent": json.dumps(end.spent) if end.spent else None,
+            "usage": json.dumps(end.usage.known),
+            "spent": _spent(end.spent) if end.spent else None,
             "steps": end.steps,
             "hooks_owed": end.hooks_owed,
             "output": None if end.output is None else json.dumps(json.to_jsonable(end.output)),
@@ -515,6 +515,10 @@ def _readable(row: Row) -> TurnRecord | None:
     except (ValueError, TypeError, AttributeError):
         log.critical("a turn cannot be read", exc_info=True, extra={"turn": row["id"]})
         return None
+
+
+def _spent(spent: Mapping[str, Usage]) -> str:
+    return json.dumps({model: usage.known for model, usage in spent.items()})
 
 
 def _load(text: str | None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import cast
 
 import msgspec
 
@@ -27,6 +28,12 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def cost(self) -> Decimal | None:
         """What it cost in dollars; None if the price of a model in it is not known."""
         return None if self.nano_usd is None else to_usd(self.nano_usd)
+
+    @property
+    def known(self) -> dict[str, int]:
+        """The counts that somebody gave, by their names on the wire. A row holds only these."""
+        counts = cast("dict[str, int | None]", msgspec.to_builtins(self))
+        return {name: count for name, count in counts.items() if count is not None}
 
     @property
     def is_empty(self) -> bool:
