@@ -62,7 +62,9 @@ async def test_a_server_that_dies_goes_on_at_its_next_start(world: World, point:
     with pytest.raises(click.ClickException):
         await asyncio.to_thread(ask, world.store, {"do": "erase", "principal": ANN})
     await server.crashed()
-    assert found(world.store, CANARY)
+    assert erasures(world) != ["done"]
+    # At e3 the rows are gone. Whether a fragment is left in the file is up to its pages.
+    assert point == "e3" or found(world.store, CANARY)
     server = await world.start()
     await until(lambda: erasures(world) == ["done"], "it is erased")
     assert found(world.store, CANARY) == set()
